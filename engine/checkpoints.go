@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"github.com/zeebo/xxh3"
 
 	"github.com/superstep-ml/superstep/engine/checkpoint"
 	"github.com/superstep-ml/superstep/engine/checkpoint/s3store"
@@ -36,8 +37,9 @@ type checkpointConfig struct {
 // store at a place such as s3://bucket/prefix, again and again while the supersteps go on. If the process ends early, another process with the option Resume
 // continues the run: it reads the inputs again, but does not repeat the supersteps that were
 // saved. The results are the same, bit for bit. The program, its arguments, its inputs, the seed
-// and the number of shards must be the same. Parallelism may differ, unless the plan says that a
-// queue depends on it.
+// and the number of shards must be the same, which is checked. What a closure captures is not
+// checked, so the function of the job must depend on its arguments alone. Parallelism may differ,
+// unless the plan says that a queue depends on it.
 //
 // The environment describes the store: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY,
 // AWS_SESSION_TOKEN, AWS_REGION or AWS_DEFAULT_REGION, and, for other stores than Amazon's,
@@ -97,32 +99,43 @@ func (c *checkpointConfig) check(together bool) error {
 	return nil
 }
 
-// open opens the run's checkpoints and begins to write them. It returns nil if the run has no
-// checkpoints. fail ends the run.
-func (c *config) openCheckpoints(ctx context.Context, g *plan.Graph, fail context.CancelCauseFunc) (*saver, error) {
+// openCheckpoints opens the checkpoints of a run and begins to write them. It returns nil if the
+// run has no checkpoints. fail ends the run.
+func (c *config) openCheckpoints(ctx context.Context, r *prepared, fail context.CancelCauseFunc) (*saver, error) {
 	settings := &c.checkpoints
 	if settings.dir == "" {
 		return nil, nil
 	}
-	if !s3store.Is(settings.dir) {
-		if err := outsideOutputs(settings.dir, g); err != nil {
-			return nil, err
-		}
-	}
-	program, err := programs.Self()
-	if err != nil {
+	if err := checkPaths(settings.dir, r.graph); err != nil {
 		return nil, err
+	}
+	run, err := c.runOf(r)
+	if err != nil {
+		return nil, fmt.Errorf("--checkpoint-dir: %w", err)
 	}
 	store, err := c.openStore(ctx, fail)
 	if err != nil {
 		return nil, fmt.Errorf("--checkpoint-dir: %w", err)
 	}
-	run := checkpoint.Run{Job: g.Job, Program: program.Hash, Graph: g.Fingerprint(), Shards: c.shards, Seed: c.seed}
 	s, err := newSaver(ctx, store, run, settings, c.logger, fail)
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
 	return s, nil
+}
+
+// runOf returns what identifies a run in its checkpoints.
+func (c *config) runOf(r *prepared) (checkpoint.Run, error) {
+	run := checkpoint.Run{Job: r.graph.Job, Graph: r.graph.Fingerprint(), Shards: c.shards, Seed: c.seed}
+	program, err := programs.Self()
+	if err == nil {
+		run.Program = program.Hash
+		run.Arguments, err = encodeArgs(r.args)
+	}
+	for _, f := range r.graph.Facts {
+		run.Facts = append(run.Facts, checkpoint.Fact{Name: f.Name, Hash: xxh3.HashString(f.Value)})
+	}
+	return run, err
 }
 
 // openStore opens the store of the run's checkpoints. fail ends the run if another run takes over
@@ -207,26 +220,46 @@ func (s *saver) begin(ctx context.Context, settings *checkpointConfig) error {
 	return nil
 }
 
-// outsideOutputs returns an error if dir is an output of the graph, or inside one, as outputs
-// are replaced as a whole.
-func outsideOutputs(dir string, g *plan.Graph) error {
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		return err
-	}
+// checkPaths returns an error if the directory of the checkpoints lies where it disturbs the job:
+// in an output, which is replaced as a whole, or among the files of an input. It also refuses
+// rows from standard input, which a later process cannot read again.
+func checkPaths(dir string, g *plan.Graph) error {
 	for i := range g.Nodes {
-		for _, a := range g.Nodes[i].Attrs {
-			if !g.Nodes[i].Sink || a.Key != "path" {
+		n := &g.Nodes[i]
+		for _, a := range n.Attrs {
+			if a.Key != "path" {
 				continue
 			}
-			output, err := filepath.Abs(a.Value)
+			what := "input"
+			if n.Sink {
+				what = "output"
+			} else if a.Value == "-" {
+				return &optionError{"--checkpoint-dir does not go with rows from standard input, which a later process cannot read again: put them into a file"}
+			}
+			if s3store.Is(dir) {
+				continue
+			}
+			within, err := isWithin(dir, a.Value)
 			if err != nil {
 				return err
 			}
-			if inside, err := filepath.Rel(output, dir); err == nil && inside != ".." && !strings.HasPrefix(inside, ".."+string(filepath.Separator)) {
-				return &optionError{fmt.Sprintf("--checkpoint-dir %s is inside the output %s: take a directory outside of it", dir, a.Value)}
+			if within {
+				return &optionError{fmt.Sprintf("--checkpoint-dir %s is inside the %s %s: take a directory outside of it", dir, what, a.Value)}
 			}
 		}
 	}
 	return nil
+}
+
+// isWithin reports whether path is the file or directory parent, or inside it.
+func isWithin(path, parent string) (bool, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return false, err
+	}
+	if parent, err = filepath.Abs(parent); err != nil {
+		return false, err
+	}
+	rest, err := filepath.Rel(parent, path)
+	return err == nil && rest != ".." && !strings.HasPrefix(rest, ".."+string(filepath.Separator)), nil
 }

@@ -74,6 +74,7 @@ func BuildGraph[A any](job *Job[A], args A, opts ...Option) (*plan.Graph, error)
 type prepared struct {
 	plan  *plan.Plan
 	graph *plan.Graph
+	args  any // arguments of the job
 	bind  task.Bindings
 	store *resultStore
 
@@ -94,7 +95,7 @@ func prepare[A any](job *Job[A], args A, c *config) (*prepared, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", job.title(), err)
 	}
-	return &prepared{plan: p, graph: b.graph, bind: b.bind, store: b.store, advise: b.advise}, nil
+	return &prepared{plan: p, graph: b.graph, args: args, bind: b.bind, store: b.store, advise: b.advise}, nil
 }
 
 // buildTwice builds the graph and resolves its facts, and then builds it again from these facts,
@@ -214,7 +215,7 @@ func (r *prepared) run(ctx context.Context, c *config) (*Result, error) {
 	r.store.slots = int64(r.plan.Slots)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	checkpoints, err := c.openCheckpoints(ctx, r.graph, cancel)
+	checkpoints, err := c.openCheckpoints(ctx, r, cancel)
 	if err != nil {
 		r.store.release()
 		return nil, fmt.Errorf("%s: %w", jobTitle(r.graph.Job), err)

@@ -20,6 +20,7 @@ const (
 	longestRetry = time.Minute      // limit of that time
 	lastWrite    = 10 * time.Second // time for the last checkpoint of a run that failed
 	removal      = time.Minute      // time for the removal of the checkpoints of a run that succeeded
+	grace        = 10 * time.Second // further time for a store to return when its context has ended
 )
 
 // saver writes the checkpoints of a run. It implements task.Checkpointer. The subtasks hand over
@@ -39,8 +40,11 @@ type saver struct {
 	context context.Context // of the writes
 	cancel  context.CancelFunc
 	quit    chan struct{} // closed when the run has ended
-	ended   chan struct{} // closed when the goroutine has ended
+	ended   chan struct{} // closed when the goroutine has left its loop
+	closed  chan struct{} // closed when the goroutine has closed the store
 	wake    chan struct{} // has an element if the goroutine must look for something to write
+
+	succeeded bool // set before quit is closed
 
 	mu      sync.Mutex
 	waiting map[string]*task.Cut // states to be written, by queue
@@ -58,9 +62,12 @@ func (s *saver) start() {
 	s.context, s.cancel = context.WithCancel(context.Background())
 	s.quit, s.ended, s.wake = make(chan struct{}), make(chan struct{}), make(chan struct{}, 1)
 	s.last = time.Now()
+	s.closed = make(chan struct{})
 	go func() {
-		defer close(s.ended)
+		defer close(s.closed)
 		s.main()
+		close(s.ended)
+		s.finish()
 	}()
 }
 
@@ -151,6 +158,7 @@ func (s *saver) takeAll(now time.Time) (states []checkpoint.State) {
 // write writes a checkpoint.
 func (s *saver) write(states []checkpoint.State) {
 	began := time.Now()
+	defer s.failIfLate(began)()
 	m, leftover, err := s.journal.Write(s.context, states)
 	if leftover != nil {
 		s.log.Warn("an old checkpoint could not be removed", "error", leftover)
@@ -159,6 +167,22 @@ func (s *saver) write(states []checkpoint.State) {
 		s.log.Info("wrote a checkpoint", "number", m.Number, "bytes", m.Size(), "time", time.Since(began))
 	}
 	s.wrote(began, err)
+}
+
+// failIfLate ends the run if the write that begins now does not end before --checkpoint-fail-after
+// is over. stop is called when the write has ended.
+func (s *saver) failIfLate(began time.Time) (stop func() bool) {
+	if s.failAfter == 0 {
+		return func() bool { return true }
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.failing.IsZero() {
+		began = s.failing
+	}
+	return time.AfterFunc(s.failAfter-time.Since(began), func() {
+		s.fail(fmt.Errorf("no checkpoint could be written for %v, and --checkpoint-fail-after is %v: %s does not answer", time.Since(began).Round(time.Second), s.failAfter, s.store))
+	}).Stop
 }
 
 // wrote notes the result of a write. States that could not be written are written later, unless
@@ -190,28 +214,51 @@ func (s *saver) wrote(began time.Time, err error) {
 }
 
 // close ends the writing and closes the store. After a success it removes the checkpoints. After
-// a failure it writes the states that wait.
+// a failure it writes the states that wait. It gives up a store that does not answer, such as a
+// disk whose writes hang: the program then goes on, and the goroutine of the saver is left behind.
 func (s *saver) close(succeeded bool) {
+	s.succeeded = succeeded
 	close(s.quit)
-	if succeeded {
-		s.cancel()
-	}
-	end := time.AfterFunc(lastWrite, s.cancel)
-	defer end.Stop()
-	<-s.ended
 	defer s.cancel()
+	limit := lastWrite
 	if succeeded {
+		s.cancel() // a checkpoint that is being written is of no use any more
+		limit = removal
+	} else {
+		defer time.AfterFunc(lastWrite, s.cancel).Stop()
+	}
+	if !within(lastWrite+grace, s.ended) || !within(limit+grace, s.closed) {
+		s.log.Warn("the store of the checkpoints does not answer: what it holds is left as it is", "store", s.store)
+	}
+}
+
+// within waits for done, at most for the given time, and reports whether it is closed.
+func within(limit time.Duration, done <-chan struct{}) bool {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// finish does the work of close, in the saver's goroutine.
+func (s *saver) finish() {
+	if s.succeeded {
 		ctx, cancel := context.WithTimeout(context.Background(), removal)
 		defer cancel()
 		if err := s.journal.Remove(ctx); err != nil {
 			s.log.Warn("the checkpoints of the run could not be removed", "error", err)
 		}
-	} else if s.mu.Lock(); len(s.waiting) > 0 {
+	} else {
+		s.mu.Lock()
 		states := s.takeAll(time.Now())
 		s.mu.Unlock()
-		s.write(states)
-	} else {
-		s.mu.Unlock()
+		if len(states) > 0 {
+			s.write(states)
+		}
 	}
 	if err := s.store.Close(); err != nil {
 		s.log.Warn("the lock of the checkpoints could not be removed", "error", err)

@@ -29,6 +29,7 @@ import (
 // memoryStore is a checkpoint.Store whose writes take time and may fail.
 type memoryStore struct {
 	takes time.Duration // time of each Put
+	hangs chan struct{} // if not nil, Put ignores its context and waits until hangs is closed
 
 	mu     sync.Mutex
 	blobs  map[string][]byte
@@ -38,6 +39,9 @@ type memoryStore struct {
 }
 
 func (s *memoryStore) Put(ctx context.Context, name string, data []byte) error {
+	if s.hangs != nil {
+		<-s.hangs
+	}
 	select {
 	case <-time.After(s.takes):
 	case <-ctx.Done():
@@ -302,11 +306,15 @@ func TestCheckpointDirs(t *testing.T) {
 
 	output := filepath.Join(dir, "model")
 	graph := &plan.Graph{Nodes: []plan.Node{{Op: "Write", Sink: true, Attrs: []plan.Attr{{Key: "path", Value: output}}}}}
-	require.NoError(t, outsideOutputs(filepath.Join(dir, "models"), graph))
-	require.NoError(t, outsideOutputs(dir, graph))
+	require.NoError(t, checkPaths(filepath.Join(dir, "models"), graph))
+	require.NoError(t, checkPaths(dir, graph))
 	for _, inside := range []string{output, filepath.Join(output, "checkpoints")} {
-		require.ErrorContains(t, outsideOutputs(inside, graph), "--checkpoint-dir "+inside+" is inside the output "+output)
+		require.ErrorContains(t, checkPaths(inside, graph), "--checkpoint-dir "+inside+" is inside the output "+output)
 	}
+	graph.Nodes[0].Sink = false
+	require.ErrorContains(t, checkPaths(output, graph), "--checkpoint-dir "+output+" is inside the input "+output)
+	graph.Nodes[0].Attrs[0].Value = "-"
+	require.ErrorContains(t, checkPaths("s3://b/p", graph), "standard input")
 }
 
 // TestCheckpointStores requires that a run keeps its checkpoints in a store that the environment
@@ -369,4 +377,79 @@ func TestSaverLosesItsLease(t *testing.T) {
 		}
 		require.Len(t, server.Objects(), len(before), "nothing may be removed after the lease is lost")
 	})
+}
+
+// TestSaverGivesUp requires that a store that hangs, and ignores its context, delays the end of
+// a run only for a limited time, and that it makes the run fail if that is asked for.
+func TestSaverGivesUp(t *testing.T) {
+	for _, succeeded := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			store := &memoryStore{blobs: make(map[string][]byte), hangs: make(chan struct{})}
+			ctx, cancel := context.WithCancelCause(t.Context())
+			defer cancel(nil)
+			settings := &checkpointConfig{steps: 1, failAfter: time.Minute}
+			s, err := newSaver(ctx, store, checkpoint.Run{Job: "j"}, settings, hclog.NewNullLogger(), cancel)
+			require.NoError(t, err)
+			s.Save("a", cutAt(1, false))
+			time.Sleep(59 * time.Second)
+			require.NoError(t, ctx.Err())
+			time.Sleep(time.Second)
+			synctest.Wait()
+			require.ErrorContains(t, context.Cause(ctx), "no checkpoint could be written for 1m0s, and --checkpoint-fail-after is 1m0s: memory does not answer")
+			began := time.Now()
+			s.close(succeeded)
+			require.Equal(t, lastWrite+grace, time.Since(began))
+			close(store.hangs)
+			<-s.closed
+		})
+	}
+}
+
+// TestSaverKeepsTheNewest requires that a state that could not be written does not replace a newer
+// one that waits.
+func TestSaverKeepsTheNewest(t *testing.T) {
+	saving(t, checkpointConfig{steps: 1}, func(t *testing.T, s *saver, store *memoryStore) {
+		store.takes = 10 * time.Second
+		store.setFailure(errors.New("no space left"))
+		s.Save("a", cutAt(1, false))
+		time.Sleep(time.Second)
+		s.Save("a", cutAt(2, false))
+		time.Sleep(10 * time.Second)
+		store.setFailure(nil)
+		time.Sleep(time.Hour)
+		require.Equal(t, map[string]int{"a": 2}, store.steps(t))
+		s.close(false)
+	})
+}
+
+// TestResumeComparesArguments requires that a run does not continue from the checkpoints of a run
+// with other arguments, even if they are not visible in the graph, as functions use them.
+func TestResumeComparesArguments(t *testing.T) {
+	type args struct {
+		N    int
+		Rate float64
+	}
+	job := Define("rated", func(b *Builder, a args) error {
+		Collect(numbers(b, a.N), "rows") // a.Rate would be used by a function
+		return nil
+	})
+	dir := t.TempDir()
+	c, err := newConfig([]Option{CheckpointDir(dir)})
+	require.NoError(t, err)
+	ready, err := prepare(job, args{3, 0.5}, c)
+	require.NoError(t, err)
+	run, err := c.runOf(ready)
+	require.NoError(t, err)
+	store, err := checkpoint.OpenDir(disk.OS(), dir)
+	require.NoError(t, err)
+	journal, err := checkpoint.Open(t.Context(), store, run)
+	require.NoError(t, err)
+	_, _, err = journal.Write(t.Context(), nil)
+	require.NoError(t, err)
+	require.NoError(t, store.Close())
+	_, err = Run(t.Context(), job, args{3, 0.25}, CheckpointDir(dir), Resume(true))
+	require.ErrorContains(t, err, "this run cannot continue from it: its run had other arguments: Rate")
+	result, err := Run(t.Context(), job, args{3, 0.5}, CheckpointDir(dir), Resume(true))
+	require.NoError(t, err)
+	result.Release()
 }

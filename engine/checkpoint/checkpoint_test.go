@@ -15,12 +15,33 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"github.com/vmihailenco/msgpack/v5"
 
 	"github.com/superstep-ml/superstep/internal/disk"
 	"github.com/superstep-ml/superstep/internal/disk/faultydisk"
 )
 
-var testRun = Run{Job: "iris", Program: "p", Graph: "g", Shards: 8, Seed: 3}
+var testRun = Run{
+	Job: "iris", Program: "p", Graph: "g", Shards: 8, Seed: 3,
+	Arguments: arguments(3, 2, "a", "b"), Facts: []Fact{{"rows.csv", 1}},
+}
+
+// arguments returns the encoded arguments of a job.
+func arguments(k, depth int, words ...string) []byte {
+	weights := make(map[string]int)
+	for i, w := range words {
+		weights[w] = i
+	}
+	data, err := msgpack.Marshal(struct {
+		K       int
+		Weights map[string]int
+		Forest  struct{ Depth int }
+	}{k, weights, struct{ Depth int }{depth}})
+	if err != nil {
+		panic(err)
+	}
+	return data
+}
 
 // state returns a State whose pieces are the given bytes.
 func state(queue string, step int, ended bool, pieces ...[]byte) State {
@@ -137,7 +158,9 @@ func testOtherRuns(t *testing.T, empty func() place) {
 	for want, change := range map[string]func(*Run){
 		`it is of job "iris", and this is job "moons"`:   func(r *Run) { r.Job = "moons" },
 		"another build of the program":                   func(r *Run) { r.Program = "q" },
-		"its run had other arguments or inputs":          func(r *Run) { r.Graph = "h" },
+		"the graph of its job differs":                   func(r *Run) { r.Graph = "h" },
+		"an input has changed since (rows.csv)":          func(r *Run) { r.Graph, r.Facts = "h", []Fact{{"rows.csv", 2}} },
+		"its run had other arguments: Forest.Depth, K":   func(r *Run) { r.Arguments = arguments(4, 3, "a", "b") },
 		"its run had 8 shards, and this run has 16":      func(r *Run) { r.Shards = 16 },
 		"its run had the seed 3, and this run has 1<<63": func(r *Run) { r.Seed = 1 << 63 },
 	} {
@@ -420,4 +443,65 @@ func FuzzManifest(f *testing.F) {
 		_, err = decodeManifest(again)
 		require.NoError(t, err)
 	})
+}
+
+// syncedDisk is a file system that notes which files were synced.
+type syncedDisk struct {
+	disk.FS
+	synced, renamed []string
+}
+
+func (d *syncedDisk) CreateTemp(dir, pattern string) (disk.File, error) {
+	f, err := d.FS.CreateTemp(dir, pattern)
+	return &syncedFile{f, d}, err
+}
+
+func (d *syncedDisk) Rename(from, to string) error {
+	d.renamed = append(d.renamed, from)
+	return d.FS.Rename(from, to)
+}
+
+type syncedFile struct {
+	disk.File
+	disk *syncedDisk
+}
+
+func (f *syncedFile) Sync() error {
+	f.disk.synced = append(f.disk.synced, f.Name())
+	return f.File.Sync()
+}
+
+// TestPutSyncs requires that every file is synced before it gets its name, as a crash of the
+// machine could leave an empty file under that name otherwise.
+func TestPutSyncs(t *testing.T) {
+	on := &syncedDisk{FS: disk.OS()}
+	store, err := OpenDir(on, t.TempDir())
+	require.NoError(t, err)
+	defer store.Close()
+	j, err := Open(t.Context(), store, testRun)
+	require.NoError(t, err)
+	write(t, j, state("a", 1, false, []byte("one"), []byte("two")))
+	require.Len(t, on.renamed, 3)
+	require.Equal(t, on.renamed, on.synced)
+}
+
+// TestNoRegularFiles requires that a pipe in place of a blob is an error, as opening it would
+// wait, and that files may be links.
+func TestNoRegularFiles(t *testing.T) {
+	made, links := t.TempDir(), t.TempDir()
+	store, j := open(t, inDir(made), testRun)
+	write(t, j, state("a", 1, false, []byte("one")))
+	require.NoError(t, store.Close())
+	for _, name := range []string{"checkpoint-00000001", "state-00000001-0-0"} {
+		require.NoError(t, os.Symlink(filepath.Join(made, name), filepath.Join(links, name)))
+	}
+	store, j = open(t, inDir(links), testRun)
+	c, _, err := j.Load(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "one", string(c.Pieces[0][0]))
+	require.NoError(t, os.Remove(filepath.Join(links, "state-00000001-0-0")))
+	require.NoError(t, os.Mkdir(filepath.Join(links, "state-00000001-0-0"), 0o700))
+	_, _, err = j.Load(t.Context())
+	require.ErrorContains(t, err, "state-00000001-0-0 is no regular file")
+	require.NoError(t, store.Close())
 }

@@ -5,10 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
+	"github.com/vmihailenco/msgpack/v5"
 	"github.com/zeebo/xxh3"
 )
 
@@ -21,11 +25,19 @@ const maxManifest = 64 << 20
 // Run identifies a run. A run can continue only from its own checkpoints, and from those of a run
 // with the same Run.
 type Run struct {
-	Job     string `json:"job"`
-	Program string `json:"program"` // SHA-256 of the executable
-	Graph   string `json:"graph"`   // fingerprint of the graph with its facts
-	Shards  int    `json:"shards"`
-	Seed    uint64 `json:"seed"`
+	Job       string `json:"job"`
+	Program   string `json:"program"`   // SHA-256 of the executable
+	Arguments []byte `json:"arguments"` // of the job, as MessagePack
+	Facts     []Fact `json:"facts"`     // what the job learned from outside, such as the files of an input
+	Graph     string `json:"graph"`     // fingerprint of the graph with its facts
+	Shards    int    `json:"shards"`
+	Seed      uint64 `json:"seed"`
+}
+
+// Fact is the hash of a fact of a graph.
+type Fact struct {
+	Name string `json:"name"`
+	Hash uint64 `json:"hash"`
 }
 
 // difference names what differs between the run of a checkpoint and the run that is to continue
@@ -40,10 +52,64 @@ func (r Run) difference(now Run) string {
 		return fmt.Sprintf("its run had %d shards, and this run has %d", r.Shards, now.Shards)
 	case r.Seed != now.Seed:
 		return fmt.Sprintf("its run had the seed %d, and this run has %d", r.Seed, now.Seed)
-	case r.Graph != now.Graph:
-		return "its run had other arguments or inputs, so that the graph of the job differs"
 	}
-	return ""
+	if names := argumentsDiffer(r.Arguments, now.Arguments); len(names) > 0 {
+		return "its run had other arguments: " + strings.Join(names, ", ")
+	}
+	if r.Graph == now.Graph {
+		return ""
+	}
+	for i, f := range r.Facts {
+		if i < len(now.Facts) && f != now.Facts[i] {
+			return fmt.Sprintf("an input has changed since (%s)", f.Name)
+		}
+	}
+	return "the graph of its job differs, as by other files, or because the function of the job depends on more than its arguments"
+}
+
+// argumentsDiffer returns the names of the arguments that differ, sorted. It compares decoded
+// values, as the order of a map in the encoding differs from run to run.
+func argumentsDiffer(a, b []byte) (names []string) {
+	before, after := make(map[string]any), make(map[string]any)
+	if !flatten("", a, before) || !flatten("", b, after) {
+		if bytes.Equal(a, b) {
+			return nil
+		}
+		return []string{"all"}
+	}
+	for name, v := range after {
+		if was, there := before[name]; !there || !reflect.DeepEqual(was, v) {
+			names = append(names, name)
+		}
+	}
+	for name := range before {
+		if _, there := after[name]; !there {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// flatten adds the fields of an encoded struct to the map into. The names of fields of nested
+// structs begin with the name of the struct. It returns false if data is not an encoded struct.
+func flatten(prefix string, data []byte, into map[string]any) bool {
+	var fields map[string]any
+	if len(data) > 0 && msgpack.Unmarshal(data, &fields) != nil {
+		return false
+	}
+	flattenMap(prefix, fields, into)
+	return true
+}
+
+func flattenMap(prefix string, fields, into map[string]any) {
+	for name, v := range fields {
+		if nested, ok := v.(map[string]any); ok {
+			flattenMap(prefix+name+".", nested, into)
+		} else {
+			into[prefix+name] = v
+		}
+	}
 }
 
 // Manifest describes a checkpoint.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -46,7 +47,7 @@ const partial = ".partial"
 
 // OpenDir returns a Store in a directory, which it makes if it does not exist. The directory is
 // locked until the store is closed or the process ends.
-func OpenDir(fs disk.FS, path string) (Store, error) {
+func OpenDir(on disk.FS, path string) (Store, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err
@@ -61,7 +62,7 @@ func OpenDir(fs disk.FS, path string) (Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &dir{fs: fs, path: path, lock: lock}
+	d := &dir{fs: on, path: path, lock: lock}
 	if err := d.sweep(); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
@@ -70,7 +71,7 @@ func OpenDir(fs disk.FS, path string) (Store, error) {
 
 // ReadDir returns a Store that reads the blobs of a directory, which a run may be using. It writes
 // and deletes nothing.
-func ReadDir(fs disk.FS, path string) (Store, error) {
+func ReadDir(on disk.FS, path string) (Store, error) {
 	path, err := filepath.Abs(path)
 	if err == nil {
 		_, err = os.ReadDir(path)
@@ -78,7 +79,7 @@ func ReadDir(fs disk.FS, path string) (Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &readDir{dir{fs: fs, path: path}}, nil
+	return &readDir{dir{fs: on, path: path}}, nil
 }
 
 // readDir is a dir that is only read.
@@ -131,6 +132,11 @@ func (d *dir) Put(_ context.Context, name string, data []byte) error {
 // Get implements Store.
 func (d *dir) Get(_ context.Context, name string, most int64) ([]byte, error) {
 	path := filepath.Join(d.path, name)
+	if info, err := os.Stat(path); err != nil {
+		return nil, err
+	} else if !info.Mode().IsRegular() { // opening a pipe would wait for a writer
+		return nil, fmt.Errorf("%s is no regular file", path)
+	}
 	f, err := d.fs.OpenFile(path, os.O_RDONLY, 0)
 	if err != nil {
 		return nil, err
@@ -153,7 +159,7 @@ func (d *dir) names() ([]string, error) {
 	}
 	var names []string
 	for _, e := range entries {
-		if e.Type().IsRegular() {
+		if e.Type().IsRegular() || e.Type()&fs.ModeSymlink != 0 {
 			names = append(names, e.Name())
 		}
 	}

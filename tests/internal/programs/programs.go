@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -53,7 +54,28 @@ func Main(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	scratch = dir
+	if err := dependOnSources(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	return m.Run()
+}
+
+// dependOnSources looks at all source files of the module. The go command caches the results of
+// tests. It runs a test again if a file has changed that the test process itself has looked at,
+// but it does not know the files from which the process has programs built.
+func dependOnSources() error {
+	return filepath.WalkDir(Root(), func(path string, e fs.DirEntry, err error) error {
+		switch name := filepath.Base(path); {
+		case err != nil:
+			return err
+		case e.IsDir() && path != Root() && strings.HasPrefix(name, "."):
+			return fs.SkipDir
+		case filepath.Ext(name) == ".go" || filepath.Ext(name) == ".s" || name == "go.mod" || name == "go.sum":
+			_, err = os.Stat(path)
+		}
+		return err
+	})
 }
 
 // built has the result of each build.
