@@ -106,8 +106,10 @@ func (c *config) openCheckpoints(ctx context.Context, r *prepared, fail context.
 	if settings.dir == "" {
 		return nil, nil
 	}
-	if err := checkPaths(settings.dir, r.graph); err != nil {
-		return nil, err
+	if !s3store.Is(settings.dir) {
+		if err := checkPaths(settings.dir, r.graph); err != nil {
+			return nil, err
+		}
 	}
 	run, err := c.runOf(r)
 	if err != nil {
@@ -221,8 +223,7 @@ func (s *saver) begin(ctx context.Context, settings *checkpointConfig) error {
 }
 
 // checkPaths returns an error if the directory of the checkpoints lies where it disturbs the job:
-// in an output, which is replaced as a whole, or among the files of an input. It also refuses
-// rows from standard input, which a later process cannot read again.
+// in an output, which is replaced as a whole, or among the files of an input.
 func checkPaths(dir string, g *plan.Graph) error {
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
@@ -233,11 +234,6 @@ func checkPaths(dir string, g *plan.Graph) error {
 			what := "input"
 			if n.Sink {
 				what = "output"
-			} else if a.Value == "-" {
-				return &optionError{"--checkpoint-dir does not go with rows from standard input, which a later process cannot read again: put them into a file"}
-			}
-			if s3store.Is(dir) {
-				continue
 			}
 			within, err := isWithin(dir, a.Value)
 			if err != nil {

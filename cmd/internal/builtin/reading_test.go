@@ -117,6 +117,7 @@ func TestStandardInputAndOutput(t *testing.T) {
 	w.fails(2, "train logistic --input - --test - --label y --model x.json", "--input and --test cannot both be standard input")
 	w.fails(2, "predict --input - --model - --output p2.csv", "--input and --model cannot both be standard input")
 	w.fails(2, "predict --input - --model m.json --output p2.csv --cluster localhost:1", "--input - does not go with --cluster")
+	w.fails(2, "predict --input - --model m.json --output p2.csv --checkpoint-dir c", "--input - does not go with --checkpoint-dir")
 	w.env = append(w.env, "SUPERSTEP_CLUSTER=localhost:1")
 	w.fails(2, "evaluate --input=- --model m.json", "--input - does not go with --cluster")
 	left, err := os.ReadDir(temporary)

@@ -28,10 +28,12 @@ type streams struct{ in, out []string }
 
 // replaced replaces the paths - of a command line by temporary files, and stores standard input
 // in the file that replaces it. If a cluster is used, - as an input is an error, because the
-// workers read the input themselves.
+// workers read the input themselves. If there are checkpoints, - is an error, because a process
+// that continues the run would not have the files.
 func (of streams) replaced(words []string, in io.Reader, cluster string) (s standard, made []string, err error) {
 	made = slices.Clone(words)
 	remote := cluster != "" && cluster != "local"
+	kept := slices.ContainsFunc(words, func(w string) bool { return w == "--checkpoint-dir" || strings.HasPrefix(w, "--checkpoint-dir=") })
 	var used string // the flag that takes standard input
 	for i := 0; i < len(made); i++ {
 		flag, value, joined := strings.Cut(made[i], "=")
@@ -46,6 +48,8 @@ func (of streams) replaced(words []string, in io.Reader, cluster string) (s stan
 			continue
 		}
 		switch {
+		case kept:
+			return s, nil, fmt.Errorf("%s - does not go with --checkpoint-dir: a later process could not use it again; name a file", flag)
 		case read && remote:
 			return s, nil, fmt.Errorf("%s - does not go with --cluster: its workers read files, not what this command is given", flag)
 		case read && used == flag, written && s.output != "" && slices.Equal(of.out, []string{flag}):
