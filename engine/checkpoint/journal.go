@@ -93,7 +93,7 @@ func (j *Journal) Load(ctx context.Context) (c *Checkpoint, refused []error, err
 		refused = append(refused, err)
 	}
 	if len(refused) > 0 {
-		return nil, nil, fmt.Errorf("no checkpoint in %s can be used: %w", j.store, errors.Join(refused...))
+		return nil, nil, fmt.Errorf("no checkpoint in %s can be used (if they are removed, the run begins at superstep 1): %w", j.store, errors.Join(refused...))
 	}
 	return nil, nil, nil
 }
