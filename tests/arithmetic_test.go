@@ -18,6 +18,7 @@ import (
 	"golang.org/x/tools/go/packages"
 
 	"github.com/superstep-ml/superstep/internal/proctest"
+	"github.com/superstep-ml/superstep/tests/internal/programs"
 )
 
 // The tests of this file check rules that make results the same on every processor and in every
@@ -214,6 +215,7 @@ var fusedAt = regexp.MustCompile(`(?m)^fmahash triggered (\S+:\d+:\d+)`)
 // compiles other modules without inlining, which takes less time.
 func fusedIn(t *testing.T, dir, prefix string, env []string, paths ...string) []string {
 	t.Helper()
+	require.NoError(t, programs.DependOnSources())
 	cmd := proctest.Command("go", append([]string{"list", "-export", "-trimpath", "-gcflags=all=-dwarf=false -l", "-gcflags=-dwarf=false -d=fmahash=vy"}, paths...)...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), env...)

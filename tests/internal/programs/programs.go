@@ -54,17 +54,14 @@ func Main(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	scratch = dir
-	if err := dependOnSources(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
 	return m.Run()
 }
 
-// dependOnSources looks at all source files of the module. The go command caches the results of
+// DependOnSources looks at all source files of the module. The go command caches the results of
 // tests. It runs a test again if a file has changed that the test process itself has looked at,
-// but it does not know the files from which the process has programs built.
-func dependOnSources() error {
+// but it does not know the files from which the process has programs built. The go command sees
+// only what happens while tests run, so that TestMain is too early for this call.
+var DependOnSources = sync.OnceValue(func() error {
 	return filepath.WalkDir(Root(), func(path string, e fs.DirEntry, err error) error {
 		switch name := filepath.Base(path); {
 		case err != nil:
@@ -76,7 +73,7 @@ func dependOnSources() error {
 		}
 		return err
 	})
-}
+})
 
 // built has the result of each build.
 var built sync.Map // package and environment -> func() (string, error), which returns the result of the build
@@ -97,6 +94,9 @@ func Build(t testing.TB, pkg string, environ ...string) string {
 // BuildWith builds a package with go build and the given flags, and returns the path of the
 // executable.
 func BuildWith(pkg string, environ []string, flags ...string) (string, error) {
+	if err := DependOnSources(); err != nil {
+		return "", err
+	}
 	dir, err := os.MkdirTemp(scratch, "build")
 	if err != nil {
 		return "", err
