@@ -33,8 +33,9 @@ type checkpointConfig struct {
 	getenv    func(name string) string // for stores; nil means os.Getenv
 }
 
-// CheckpointDir makes the run save the states of its queues in a directory, or in an S3-compatible
-// store at a place such as s3://bucket/prefix, again and again while the supersteps go on. If the process ends early, another process with the option Resume
+// CheckpointDir makes the run save the states of its queues in a directory, or in an
+// S3-compatible store at a place such as s3://bucket/prefix. It saves them again and again while
+// the supersteps go on. If the process ends early, another process with the option Resume
 // continues the run: it reads the inputs again, but does not repeat the supersteps that were
 // saved. The results are the same, bit for bit. The program, its arguments, its inputs, the seed
 // and the number of shards must be the same, which is checked. What a closure captures is not
@@ -45,9 +46,9 @@ type checkpointConfig struct {
 // AWS_SESSION_TOKEN, AWS_REGION or AWS_DEFAULT_REGION, and, for other stores than Amazon's,
 // AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL.
 //
-// Each run needs a directory or prefix of its own. A directory is made if it does not exist. A run that succeeds
-// removes its checkpoints. A run that fails or is cancelled keeps them. A run without Resume
-// refuses a directory that has checkpoints.
+// Each run needs a directory or prefix of its own. A directory is made if it does not exist. A
+// run that succeeds removes its checkpoints. A run that fails or is cancelled keeps them. A run
+// without Resume refuses a directory that has checkpoints.
 //
 // A checkpoint has everything under replicated and per-shard keys, and the snapshots of
 // instances added by AddNew. It is for jobs that run in this process as a whole.

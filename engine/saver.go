@@ -160,6 +160,13 @@ func (s *saver) write(states []checkpoint.State) {
 	began := time.Now()
 	defer s.failIfLate(began)()
 	m, leftover, err := s.journal.Write(s.context, states)
+	select {
+	case <-s.quit:
+		if s.succeeded { // close has ended the write, and finish removes what it has left
+			return
+		}
+	default:
+	}
 	if leftover != nil {
 		s.log.Warn("an old checkpoint could not be removed", "error", leftover)
 	}

@@ -127,9 +127,14 @@ func saving(t *testing.T, settings checkpointConfig, f func(t *testing.T, s *sav
 		store := &memoryStore{blobs: make(map[string][]byte)}
 		ctx, cancel := context.WithCancelCause(t.Context())
 		defer cancel(nil)
-		s, err := newSaver(ctx, store, checkpoint.Run{Job: "j"}, &settings, hclog.NewNullLogger(), cancel)
+		var warnings bytes.Buffer
+		log := hclog.New(&hclog.LoggerOptions{Output: &warnings, Level: hclog.Warn})
+		s, err := newSaver(ctx, store, checkpoint.Run{Job: "j"}, &settings, log, cancel)
 		require.NoError(t, err)
 		f(t, s, store)
+		if s.succeeded {
+			require.Empty(t, warnings.String(), "a run that succeeded must not warn of writes that it has ended itself")
+		}
 		require.True(t, store.closed)
 		if settings.failAfter > 0 {
 			require.ErrorContains(t, context.Cause(ctx), "--checkpoint-fail-after")
