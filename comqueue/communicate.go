@@ -98,8 +98,8 @@ func distinct(from, into shared.AnyKey) error {
 	return nil
 }
 
-// checkOwnResult returns an error if into is replicated. It is for results that are not the same on every
-// subtask.
+// checkOwnResult returns an error if into is replicated. It is for results that are not the same
+// on every subtask.
 func checkOwnResult(into shared.AnyKey) error {
 	if into.Kind() == shared.KindReplicated {
 		return fmt.Errorf("the result is not the same on every subtask, so that the key %q cannot be replicated: make it with shared.Scratch", into.Name())

@@ -13,10 +13,11 @@
 //
 // Check adds two things to a job: an operator that checks the rows and packs the rows of each
 // shard, and a queue of one superstep that finds the cuts and the layout. The queue is named
-// after the algorithm. The function Open bins the packed rows, in the queue that trains. So a subtask holds
-// both the packed rows and the bins in memory. Packed values are stored by feature, as float32;
-// sparse rows take 8 bytes per entry. If the rows of a shard are one float64 matrix in memory,
-// as from operators.FromRecords, they are not copied, and only the bins take additional memory.
+// after the algorithm. The function Open bins the packed rows, in the queue that trains. So a
+// subtask holds both the packed rows and the bins in memory. Packed values are stored by feature,
+// as float32; sparse rows take 8 bytes per entry. If the rows of a shard are one float64 matrix in
+// memory, as from operators.FromRecords, they are not copied, and only the bins take additional
+// memory.
 //
 // With a group column, rows are first partitioned among shards by a hash of the group. Within a
 // shard, the rows of each group are then made adjacent, in the order in which they arrived, and

@@ -215,8 +215,9 @@ func (o *completeOperator) EndShard(*engine.Context, int, engine.Output) error {
 }
 
 // withMissing adds the operator that function complete returns to the training rows, if the
-// value of --missing and the plan require that operator. Algorithms leave out rows with missing values themselves, but they do so only after the
-// stages before them have learnt from these rows, and they do not report the reason. Trees
+// value of --missing and the plan require that operator. Algorithms leave out rows with missing
+// values themselves, but they do so only after the stages before them have learnt from these
+// rows, and they do not report the reason. Trees
 // accept missing features, so for missing features they do not need the operator. The operator
 // also finds infinite values, because after the stages it is not known which column an infinite
 // value comes from.
