@@ -110,7 +110,7 @@ type body struct {
 	stages         []engine.Stage
 	reportExchange reportExchange // reports sent between processes
 
-	saved bool // the state has been saved
+	saved bool // the state has been saved, and what is saved was checked
 
 	files      *mapped.Files
 	rowsOnDisk []*onDisk // rows of the subtask's shards that are in files
@@ -356,15 +356,20 @@ func (b *body) evalCondition(condition func(*ComContext) (bool, error)) (yes boo
 
 // After implements engine.Loop: it makes the checks, exchanges reports between processes, and
 // on subtask 0 folds the superstep's reports.
-func (b *body) After(step int, last bool) error {
+func (b *body) After(step int, last, save bool) error {
 	if b.checks != nil {
 		if err := b.check(step); err != nil {
 			return err
 		}
 	}
 	if b.acrossProcesses() {
-		if err := b.post(step, last); err != nil {
+		if err := b.post(step, last || save); err != nil {
 			return err
+		}
+		if save && !b.saved {
+			if err := b.checkReplicasAcross(step); err != nil {
+				return err
+			}
 		}
 	}
 	switch {

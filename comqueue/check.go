@@ -205,24 +205,9 @@ func replicasDiffer(held [][]shared.Fingerprint, step int) *engine.ReplicaError 
 // compareReplicas does the same as checkReplicas, for subtasks in several processes. All
 // subtasks call it. It returns the error on the lowest subtask that differs from subtask 0.
 func (b *body) compareReplicas(step int) error {
-	mine := []replicas{{b.subtask, b.checks.replicas[b.subtask][step&1]}}
-	all, _, err := collective.AllReduceObject(b.comm, &collective.ObjectReduction[[]replicas]{
-		Name: "replicated objects", Codec: shared.Msgpack[[]replicas](), Value: &mine, Context: b.context.Context(),
-		Merge: func(left, right []replicas) []replicas { return append(left, right...) },
-	})
-	if err != nil {
-		return err
-	}
-	held := make([][]shared.Fingerprint, b.subtasks)
-	for _, r := range all {
-		if r.Subtask < 0 || r.Subtask >= len(held) {
-			return fmt.Errorf("queue %q: fingerprints of subtask %d, of %d", b.queue.name, r.Subtask, len(held))
-		}
-		held[r.Subtask] = r.Held
-	}
-	e := replicasDiffer(held, step)
+	e, err := b.replicasDiffer(b.checks.replicas[b.subtask][step&1], step)
 	if e == nil {
-		return nil
+		return err
 	}
 	if b.checks.traces != nil {
 		if e.Stage, err = b.compareTraces(step-1, e.Subtask, e.Key); err != nil {
@@ -233,6 +218,27 @@ func (b *body) compareReplicas(step int) error {
 		return fmt.Errorf("queue %q: %w", b.queue.name, e)
 	}
 	return nil
+}
+
+// replicasDiffer is like the function of that name, for subtasks in several processes. held has the
+// fingerprints of this subtask. All subtasks call it, and get the same result.
+func (b *body) replicasDiffer(held []shared.Fingerprint, step int) (*engine.ReplicaError, error) {
+	mine := []replicas{{b.subtask, held}}
+	all, _, err := collective.AllReduceObject(b.comm, &collective.ObjectReduction[[]replicas]{
+		Name: "replicated objects", Codec: shared.Msgpack[[]replicas](), Value: &mine, Context: b.context.Context(),
+		Merge: func(left, right []replicas) []replicas { return append(left, right...) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	everywhere := make([][]shared.Fingerprint, b.subtasks)
+	for _, r := range all {
+		if r.Subtask < 0 || r.Subtask >= len(everywhere) {
+			return nil, fmt.Errorf("queue %q: fingerprints of subtask %d, of %d", b.queue.name, r.Subtask, len(everywhere))
+		}
+		everywhere[r.Subtask] = r.Held
+	}
+	return replicasDiffer(everywhere, step), nil
 }
 
 // replicas are the fingerprints of the objects of one subtask.

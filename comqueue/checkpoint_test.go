@@ -9,11 +9,15 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/engine/checkpoint"
+	"github.com/superstep-ml/superstep/engine/checkpoint/s3store"
+	"github.com/superstep-ml/superstep/internal/disk"
 	"github.com/superstep-ml/superstep/internal/s3/s3test"
 	"github.com/superstep-ml/superstep/internal/testsize"
 	"github.com/superstep-ml/superstep/shared"
@@ -21,13 +25,28 @@ import (
 
 var errLost = errors.New("the machine is lost")
 
-// losing returns a function that adds two queues to a job, one after the other. The run fails in
-// superstep *step of queue *queue, and not at all if *step is 0.
-func losing(n, until int, queue *string, step *int) func(b *engine.Builder) *engine.Dataset {
+// loss is the loss of a run in a superstep of a queue.
+type loss struct {
+	queue string
+	step  int    // 0 means that the run is not lost
+	await func() // called before the run is lost
+	first int    // the first superstep of the queue that the run does; 0 if it does none
+}
+
+// losing returns a function that adds two queues to a job, one after the other. Subtask 0 ends the
+// run as *l says.
+func losing(n, until int, l *loss) func(b *engine.Builder) *engine.Dataset {
 	return func(b *engine.Builder) *engine.Dataset {
 		add := func(name string, rows *engine.Dataset) *engine.Dataset {
 			return walking(name, rows, until).Do(func(ctx *comqueue.ComContext) error {
-				if name == *queue && ctx.StepNo() == *step {
+				if name != l.queue || ctx.TaskID() != 0 {
+					return nil
+				}
+				if l.first == 0 {
+					l.first = ctx.StepNo()
+				}
+				if ctx.StepNo() == l.step {
+					l.await()
 					return errLost
 				}
 				return nil
@@ -37,10 +56,34 @@ func losing(n, until int, queue *string, step *int) func(b *engine.Builder) *eng
 	}
 }
 
+// savedStep returns the superstep of a queue in the newest checkpoint at a place; 0 if there is none.
+func savedStep(t *testing.T, place, queue string) int {
+	var store checkpoint.Store
+	var err error
+	if s3store.Is(place) {
+		store, err = s3store.Join(place, s3store.Config{Getenv: os.Getenv})
+	} else {
+		store, err = checkpoint.ReadDir(disk.OS(), place)
+	}
+	require.NoError(t, err)
+	defer store.Close()
+	found, err := checkpoint.List(t.Context(), store, false)
+	require.NoError(t, err)
+	for _, c := range found {
+		require.NoError(t, c.Err)
+		for _, q := range c.Manifest.Queues {
+			if q.Name == queue {
+				return q.Superstep
+			}
+		}
+	}
+	return 0
+}
+
 // TestLostRunsHaveTheSameBits requires that a run that fails, in any superstep of any queue, is
 // continued from its checkpoints with the bits, series and supersteps of an undisturbed run, at
-// any parallelism, and that supersteps that were saved are not repeated. Checkpoints are in
-// directories and in an S3-compatible store by turns.
+// any parallelism and by any number of workers, and that supersteps that were saved are not repeated.
+// Checkpoints are in directories and in an S3-compatible store by turns.
 func TestLostRunsHaveTheSameBits(t *testing.T) {
 	server := s3test.New()
 	getenv := server.Start(t)
@@ -49,8 +92,8 @@ func TestLostRunsHaveTheSameBits(t *testing.T) {
 	}
 	for _, n := range []int{0, 200} {
 		for _, until := range []int{4, 0} {
-			queue, step := "", 0
-			build := losing(n, until, &queue, &step)
+			var loses loss
+			build := losing(n, until, &loses)
 			shards := engine.Shards(16)
 			want, whole, err := runOnce(t, build, shards, engine.Parallelism(2))
 			require.NoError(t, err)
@@ -68,18 +111,26 @@ func TestLostRunsHaveTheSameBits(t *testing.T) {
 					if (i+n+until)%2 == 1 {
 						dir = "s3://bucket/runs"
 					}
-					options := func(p int) []engine.Option {
-						return []engine.Option{shards, engine.Parallelism(p), engine.CheckpointDir(dir), engine.CheckpointSupersteps(1), engine.Resume(true)}
+					options := func(p, workers int) []engine.Option {
+						return []engine.Option{shards, engine.Parallelism(p), engine.Workers(workers), engine.CheckpointDir(dir), engine.CheckpointSupersteps(1), engine.Resume(true)}
 					}
-					queue, step = lost.queue, lost.step
-					_, _, err := runOnce(t, build, options(p.before)...)
+					workers, saved := i%3+i%2, lost.step-1
+					loses = loss{queue: lost.queue, step: lost.step, await: func() {
+						if workers <= 1 {
+							return // the states that wait are written after the loss
+						}
+						if saved > 0 && lost.queue == "first" { // a checkpoint is being written when the second queue begins, and then none is due
+							require.Eventually(t, func() bool { return savedStep(t, dir, "first") > 0 }, time.Minute, time.Millisecond)
+						}
+						saved = savedStep(t, dir, lost.queue)
+					}}
+					_, _, err := runOnce(t, build, options(p.before, workers)...)
 					require.ErrorIs(t, err, errLost, name)
-					if lost.step > 1 { // begun again, the run must not come past this superstep
-						queue, step = lost.queue, lost.step-1
-					} else {
-						step = 0
+					loses = loss{queue: lost.queue}
+					got, result, err := runOnce(t, build, options(p.after, (i+k)%4)...)
+					if loses.first > 0 || saved < last {
+						require.Greater(t, loses.first, saved, "%s: supersteps that were saved must not be repeated", name)
 					}
-					got, result, err := runOnce(t, build, options(p.after)...)
 					require.NoError(t, err, name)
 					require.Equal(t, bitsOf(want), bitsOf(got), name)
 					requireSameSeries(t, whole.Report.Queues, result.Report.Queues, name)

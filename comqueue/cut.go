@@ -90,10 +90,10 @@ func (b *body) Save() (part engine.CutPart, err error) {
 
 // checkSaved checks, when the state of a subtask is saved for the first time, that the queue can
 // continue from it: codecs must restore what they encode, and the replicated objects, of which
-// only those of subtask 0 are saved, must be the same on all subtasks. The last subtask to save
-// compares them. The subtasks must be in one process.
+// only those of subtask 0 are saved, must be the same on all subtasks. If the subtasks are in one
+// process, the last subtask to save compares the objects; see checkReplicasAcross.
 func (b *body) checkSaved(objects []shared.Encoded) error {
-	if err := b.context.objects.CheckCodecs(objects); err != nil {
+	if err := b.context.objects.CheckCodecs(objects); err != nil || b.acrossProcesses() {
 		return err
 	}
 	held, err := b.context.objects.Fingerprints(nil, b.queue.isInput)
@@ -110,6 +110,21 @@ func (b *body) checkSaved(objects []shared.Encoded) error {
 		return e
 	}
 	return nil
+}
+
+// checkReplicasAcross does the same as checkSaved for the replicated objects of subtasks in several
+// processes. All subtasks call it before the first of them saves its state. It returns the error on
+// the lowest subtask that differs from subtask 0.
+func (b *body) checkReplicasAcross(step int) error {
+	held, err := b.context.objects.Fingerprints(nil, b.queue.isInput)
+	if err != nil {
+		return err
+	}
+	e, err := b.replicasDiffer(held, step+1)
+	if e != nil && e.Subtask == b.subtask {
+		return fmt.Errorf("queue %q cannot be saved: %w", b.queue.name, e)
+	}
+	return err
 }
 
 // appendFolds appends the names of the reported series that were folded over shards in the
@@ -192,12 +207,18 @@ func (g *gang) takeOver(from *engine.Cut) error {
 	if err := g.session.Regroup(owned, g.queue.isInput); err != nil {
 		return err
 	}
+	elsewhere := func(shard int) bool { // the shard is in another process
+		return shard < owned[g.here.Lo].Lo || shard >= owned[g.here.Hi-1].Hi && shard < g.queue.b.Shards()
+	}
 	var objects []shared.Encoded
 	for i := range from.Parts {
 		given := from.Parts[i].Objects
 		from.Parts[i].Objects = nil // the session keeps the bytes of each object until its key is used
 		for _, e := range given {
-			if e.Name != "" {
+			switch {
+			case e.Kind == shared.KindPerShard && elsewhere(e.Shard):
+				continue
+			case e.Name != "":
 				objects = append(objects, e)
 				continue
 			}

@@ -20,7 +20,7 @@ import (
 // rounds are about roundTime apart, but at least one superstep and at most maxLag supersteps.
 // So reports of slow supersteps are shown at once, and fast supersteps are not slowed down.
 // Subtask 0 measures the time and announces in each round when the next round is. The first and
-// the last superstep always have a round.
+// the last superstep always have a round, and those after which the state is saved.
 type reportExchange struct {
 	unsent    []shardReport // reports of this subtask that are not yet sent
 	nextRound int           // superstep of the next round
@@ -57,11 +57,11 @@ func (m *reportExchange) begin(step int) {
 	m.nextRound, m.lastRound, m.lastRoundTime = step, step-1, time.Now()
 }
 
-// post sends the reports of a superstep to subtask 0, either at once or in a later round
-// together with those of other supersteps.
-func (b *body) post(step int, last bool) error {
+// post sends the reports of a superstep to subtask 0. Unless now is true, it may send them in a
+// later round together with those of other supersteps.
+func (b *body) post(step int, now bool) error {
 	b.reportExchange.collect(b.reports, b.subtask, step)
-	if step < b.reportExchange.nextRound && !last {
+	if step < b.reportExchange.nextRound && !now {
 		return nil
 	}
 	return b.reportExchange.round(b, step)

@@ -172,7 +172,6 @@ func TestOptionsThatCannotBeUsed(t *testing.T) {
 		"--resume needs --checkpoint-dir, the directory with the checkpoints of the run to continue":                                        Resume(true),
 		"--checkpoint-every and --checkpoint-fail-after need --checkpoint-dir":                                                              CheckpointFailAfter(time.Second),
 		"--checkpoint-dir is gs://bucket/x: want a directory or s3://BUCKET/PREFIX":                                                         CheckpointDir("gs://bucket/x"),
-		"--checkpoint-dir is for jobs that run in this process as a whole: leave out --cluster and the option Workers":                      func(c *config) { Workers(2)(c); CheckpointDir("x")(c) },
 	} {
 		_, err := Run(t.Context(), squares, squaresArgs{N: 3}, opt)
 		require.EqualError(t, err, want)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/superstep-ml/superstep/engine/plan"
 	"github.com/superstep-ml/superstep/engine/task"
 	"github.com/superstep-ml/superstep/internal/programs"
+	"github.com/superstep-ml/superstep/internal/wire"
 )
 
 // DefaultCheckpointEvery is the default time between two checkpoints.
@@ -51,7 +53,11 @@ type checkpointConfig struct {
 // without Resume refuses a directory that has checkpoints.
 //
 // A checkpoint has everything under replicated and per-shard keys, and the snapshots of
-// instances added by AddNew. It is for jobs that run in this process as a whole.
+// instances added by AddNew.
+//
+// On a cluster, the workers write to the directory, so their machines must share it, and the
+// environment of the workers describes the store. If the job is restarted, it continues from its
+// newest checkpoint, with or without the option Resume.
 func CheckpointDir(dir string) Option { return func(c *config) { c.checkpoints.dir = dir } }
 
 // CheckpointEvery sets the time between two checkpoints; the default is DefaultCheckpointEvery.
@@ -77,7 +83,7 @@ func CheckpointFailAfter(d time.Duration) Option {
 func Resume(on bool) Option { return func(c *config) { c.checkpoints.resume = on } }
 
 // check returns an error for the first setting that cannot be used.
-func (c *checkpointConfig) check(together bool) error {
+func (c *checkpointConfig) check() error {
 	bad := func(format string, a ...any) error { return &optionError{fmt.Sprintf(format, a...)} }
 	switch {
 	case c.every < 0:
@@ -94,15 +100,38 @@ func (c *checkpointConfig) check(together bool) error {
 		return bad("--checkpoint-every and --checkpoint-fail-after need --checkpoint-dir")
 	case strings.Contains(c.dir, "://") && !s3store.Is(c.dir):
 		return bad("--checkpoint-dir is %s: want a directory or %sBUCKET/PREFIX", c.dir, s3store.Scheme)
-	case c.dir != "" && !together:
-		return bad("--checkpoint-dir is for jobs that run in this process as a whole: leave out --cluster and the option Workers")
 	}
 	return nil
 }
 
-// openCheckpoints opens the checkpoints of a run and begins to write them. It returns nil if the
-// run has no checkpoints. fail ends the run.
-func (c *config) openCheckpoints(ctx context.Context, r *prepared, fail context.CancelCauseFunc) (*saver, error) {
+// wire returns the settings for the workers of a cluster, or nil if the run has no checkpoints.
+func (c *checkpointConfig) wire() (*wire.Checkpoints, error) {
+	if c.dir == "" {
+		return nil, nil
+	}
+	dir := c.dir
+	if !s3store.Is(dir) {
+		var err error
+		if dir, err = filepath.Abs(dir); err != nil {
+			return nil, err
+		}
+	}
+	return &wire.Checkpoints{Dir: dir, Every: c.every, Supersteps: c.steps, FailAfter: c.failAfter, Resume: c.resume}, nil
+}
+
+// checkpointed describes a run whose queues are saved.
+type checkpointed struct {
+	graph *plan.Graph
+	plan  *plan.Plan
+	args  []byte    // encoded
+	part  task.Part // the part of the plan that this process runs
+	// key identifies the run, if it has several processes; see checkpoint.Journal.Announce.
+	key string
+}
+
+// openCheckpoints opens the checkpoints of a run, in the process with subtask 0, and begins to write
+// them. It returns nil if the run has no checkpoints. fail ends the run.
+func (c *config) openCheckpoints(ctx context.Context, r *checkpointed, fail context.CancelCauseFunc) (*saver, error) {
 	settings := &c.checkpoints
 	if settings.dir == "" {
 		return nil, nil
@@ -120,20 +149,51 @@ func (c *config) openCheckpoints(ctx context.Context, r *prepared, fail context.
 	if err != nil {
 		return nil, fmt.Errorf("--checkpoint-dir: %w", err)
 	}
-	s, err := newSaver(ctx, store, run, settings, c.logger, fail)
-	if err != nil {
+	s := newSaver(store, settings, c.logger, fail)
+	s.several = len(r.part.Slots) > 1
+	if err := s.lead(ctx, run, settings, r); err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
+	s.start()
 	return s, nil
 }
 
+// joinCheckpoints opens the checkpoints of a run in a process without subtask 0, and begins to write
+// its part of them.
+func (c *config) joinCheckpoints(ctx context.Context, r *checkpointed, from *wire.Origin, fail context.CancelCauseFunc) (*saver, error) {
+	store, err := c.joinStore()
+	if err != nil {
+		return nil, fmt.Errorf("--checkpoint-dir: %w", err)
+	}
+	s := newSaver(store, &c.checkpoints, c.logger, fail)
+	s.several = true
+	if err := s.join(ctx, from, r); err != nil {
+		return nil, errors.Join(fmt.Errorf("--checkpoint-dir: %w", err), store.Close())
+	}
+	s.start()
+	return s, nil
+}
+
+// removeCheckpoints removes the checkpoints of a run that has succeeded, and whose processes have
+// ended.
+func (c *config) removeCheckpoints(ctx context.Context) error {
+	store, err := c.joinStore()
+	if err != nil {
+		return err
+	}
+	journal, err := checkpoint.Open(ctx, store, checkpoint.Run{})
+	if err == nil {
+		err = journal.Remove(ctx)
+	}
+	return errors.Join(err, store.Close())
+}
+
 // runOf returns what identifies a run in its checkpoints.
-func (c *config) runOf(r *prepared) (checkpoint.Run, error) {
-	run := checkpoint.Run{Job: r.graph.Job, Graph: r.graph.Fingerprint(), Shards: c.shards, Seed: c.seed}
+func (c *config) runOf(r *checkpointed) (checkpoint.Run, error) {
+	run := checkpoint.Run{Job: r.graph.Job, Graph: r.graph.Fingerprint(), Shards: c.shards, Seed: c.seed, Arguments: r.args}
 	program, err := programs.Self()
 	if err == nil {
 		run.Program = program.Hash
-		run.Arguments, err = encodeArgs(r.args)
 	}
 	for _, f := range r.graph.Facts {
 		run.Facts = append(run.Facts, checkpoint.Fact{Name: f.Name, Hash: xxh3.HashString(f.Value)})
@@ -148,79 +208,140 @@ func (c *config) openStore(ctx context.Context, fail context.CancelCauseFunc) (c
 	if !s3store.Is(settings.dir) {
 		return checkpoint.OpenDir(c.disk, settings.dir)
 	}
-	getenv := settings.getenv
-	if getenv == nil {
-		getenv = os.Getenv
-	}
-	store, err := s3store.Open(ctx, settings.dir, s3store.Config{Getenv: getenv, Fail: fail, Say: settings.say})
+	store, err := s3store.Open(ctx, settings.dir, s3store.Config{Getenv: settings.environment(), Fail: fail, Say: settings.say})
 	if err != nil {
 		return nil, err // without the conversion of a nil pointer
 	}
 	return store, nil
 }
 
-// newSaver returns a saver of a run, which has begun to write.
-func newSaver(ctx context.Context, store checkpoint.Store, run checkpoint.Run, settings *checkpointConfig, log hclog.Logger, fail context.CancelCauseFunc) (*saver, error) {
+// joinStore opens the store of the run's checkpoints beside the process that openStore was called in.
+func (c *config) joinStore() (checkpoint.Store, error) {
+	settings := &c.checkpoints
+	if !s3store.Is(settings.dir) {
+		return checkpoint.JoinDir(c.disk, settings.dir)
+	}
+	store, err := s3store.Join(settings.dir, s3store.Config{Getenv: settings.environment()})
+	if err != nil {
+		return nil, err
+	}
+	return store, nil
+}
+
+// environment returns the environment of stores.
+func (c *checkpointConfig) environment() func(name string) string {
+	if c.getenv == nil {
+		return os.Getenv
+	}
+	return c.getenv
+}
+
+// newSaver returns a saver that has neither opened a checkpoint nor started.
+func newSaver(store checkpoint.Store, settings *checkpointConfig, log hclog.Logger, fail context.CancelCauseFunc) *saver {
 	s := &saver{
 		store: store, log: log, fail: fail, every: settings.every, steps: settings.steps, failAfter: settings.failAfter,
-		waiting: make(map[string]*task.Cut), saved: make(map[string]time.Time),
+		waiting: make(map[stateKey]*task.Saved), saved: make(map[string]time.Time), dueStep: make(map[string]int),
 	}
 	if s.every == 0 {
 		s.every = DefaultCheckpointEvery
 	}
-	var err error
-	if s.journal, err = checkpoint.Open(ctx, store, run); err != nil {
-		return nil, err
-	}
-	if err := s.begin(ctx, settings); err != nil {
-		return nil, err
-	}
-	s.start()
-	return s, nil
+	return s
 }
 
-// begin finds the states from which the queues continue.
-func (s *saver) begin(ctx context.Context, settings *checkpointConfig) error {
-	say := settings.say
-	if say == nil {
-		say = func(string) {}
+// lead opens the journal of a run, and finds the states from which its queues continue.
+func (s *saver) lead(ctx context.Context, run checkpoint.Run, settings *checkpointConfig, r *checkpointed) (err error) {
+	if s.journal, err = checkpoint.Open(ctx, s.store, run); err != nil {
+		return err
 	}
+	found, err := s.find(ctx, settings, r)
+	if err != nil {
+		return err
+	}
+	s.origin = &wire.Origin{Generation: s.journal.Generation()}
+	line := fmt.Sprintf("there is no checkpoint in %s yet: the run begins at superstep 1", s.store)
+	if found != nil {
+		s.origin.Number, s.origin.Written = found.Number, found.Written
+		for _, q := range found.Queues {
+			s.origin.Queues = append(s.origin.Queues, wire.OriginQueue{Name: q.Name, Superstep: q.Superstep, Ended: q.Ended})
+		}
+		line = s.origin.String()
+		if err := s.continueFrom(found, r); err != nil {
+			return fmt.Errorf("--resume: %w", err)
+		}
+	}
+	if settings.resume && settings.say != nil {
+		settings.say(line)
+	}
+	if s.several {
+		return s.journal.Announce(ctx, r.key)
+	}
+	return nil
+}
+
+// find returns the newest complete checkpoint, or nil if there is none.
+func (s *saver) find(ctx context.Context, settings *checkpointConfig, r *checkpointed) (*checkpoint.Checkpoint, error) {
 	if !settings.resume {
 		if !s.journal.Empty() {
-			return fmt.Errorf("--checkpoint-dir: %s has checkpoints of an earlier run: continue that run with --resume, or remove its files", s.store)
+			return nil, fmt.Errorf("--checkpoint-dir: %s has checkpoints of an earlier run: continue that run with --resume, or remove its files", s.store)
 		}
-		return nil
+		return nil, nil
 	}
-	found, refused, err := s.journal.Load(ctx)
+	found, refused, err := s.journal.Load(ctx, r.needed)
 	if err != nil {
-		return fmt.Errorf("--resume: %w", err)
+		return nil, fmt.Errorf("--resume: %w", err)
 	}
-	for _, r := range refused {
-		s.log.Warn("a checkpoint cannot be used; the one before it is", "error", r)
+	for _, e := range refused {
+		s.log.Warn("a checkpoint cannot be used; the one before it is", "error", e)
 	}
-	if found == nil {
-		say(fmt.Sprintf("there is no checkpoint in %s yet: the run begins at superstep 1", s.store))
-		return nil
+	return found, nil
+}
+
+// join opens the part of the checkpoints that this process writes, and loads what it needs of the
+// checkpoint that the process with subtask 0 has chosen.
+func (s *saver) join(ctx context.Context, from *wire.Origin, r *checkpointed) (err error) {
+	if s.parts, err = checkpoint.Join(ctx, s.store, from.Generation, r.part.Worker, r.key); err != nil || from.Number == 0 {
+		return err
 	}
+	found, err := s.parts.Load(ctx, from.Number, r.needed)
+	if err != nil {
+		return err
+	}
+	return s.continueFrom(found, r)
+}
+
+// continueFrom decodes the states from which the queues continue.
+func (s *saver) continueFrom(found *checkpoint.Checkpoint, r *checkpointed) error {
 	s.from = make(map[string]*task.Cut, len(found.Queues))
-	var where []string
 	for i, q := range found.Queues {
+		at := func(err error) error {
+			return fmt.Errorf("checkpoint %d in %s: queue %q, superstep %d: %w", found.Number, s.store, q.Name, q.Superstep, err)
+		}
+		if !slices.ContainsFunc(r.plan.Queues, func(o plan.Queue) bool { return o.Name == q.Name }) {
+			return at(errors.New("the job has no such queue"))
+		}
+		if !r.needed(q.Name, 0, len(q.Blobs)) {
+			continue // no subtask of the queue is in this process
+		}
 		cut, err := task.CutOfPieces(found.Pieces[i])
 		if err == nil && cut.Step != q.Superstep {
 			err = fmt.Errorf("its superstep is %d", cut.Step)
 		}
 		if err != nil {
-			return fmt.Errorf("--resume: checkpoint %d in %s: queue %q, superstep %d: %w", found.Number, s.store, q.Name, q.Superstep, err)
+			return at(err)
 		}
-		s.from[q.Name] = cut
-		at := fmt.Sprintf("queue %q continues after superstep %d", q.Name, q.Superstep)
-		if q.Ended {
-			at = fmt.Sprintf("queue %q has done all of its %d supersteps", q.Name, q.Superstep)
-		}
-		where = append(where, at)
+		s.from[q.Name], s.dueStep[q.Name] = cut, q.Superstep
 	}
-	say(fmt.Sprintf("checkpoint %d of %s: %s", found.Number, found.Written.Local().Format("2006-01-02 15:04:05"), strings.Join(where, ", ")))
 	return nil
+}
+
+// needed implements checkpoint.Needed. The first piece has what belongs to no subtask, and each of
+// the others belongs to one.
+func (r *checkpointed) needed(queue string, piece, pieces int) bool {
+	parts := r.part.NeededParts(r.plan, queue, pieces-1)
+	if piece == 0 {
+		return slices.Contains(parts, true)
+	}
+	return parts[piece-1]
 }
 
 // checkPaths returns an error if the directory of the checkpoints lies where it disturbs the job:

@@ -20,7 +20,7 @@ func runs(p Progress) bool {
 // getsLine reports whether a state is shown in a line that is not overwritten. States without
 // detail are not, nor are states that the lines of the plan and of the outcome show.
 func getsLine(p Progress) bool {
-	return p.Detail != "" && p.State != runningState && p.State != committingState && !final(p)
+	return p.Detail != "" && p.State != committingState && !final(p)
 }
 
 // final reports whether a job on a cluster has ended, or its client has left it.

@@ -198,6 +198,9 @@ func (r *clusterRun) spec() (*wire.JobSpec, error) {
 			LogLevel: logLevel(c.logger),
 		},
 	}
+	if spec.Run.Checkpoints, err = c.checkpoints.wire(); err != nil {
+		return nil, err
+	}
 	if c.memory > 0 {
 		spec.Run.Memory = max(c.memory/int64(parallelism), 1)
 	}

@@ -178,7 +178,6 @@ func TestMainFailures(t *testing.T) {
 		{"checkpoints never", "--checkpoint-dir d --checkpoint-every 0s", exitUsage, `prog: error: --checkpoint-every: "0s" is neither a time such as 30s nor a number of supersteps such as 20steps`},
 		{"checkpoints at no superstep", "--checkpoint-every 0steps", exitUsage, `"0steps" is neither a time such as 30s`},
 		{"checkpoints at half a superstep", "--checkpoint-every 1.5steps", exitUsage, `"1.5steps" is neither a time such as 30s`},
-		{"checkpoints on a cluster", "--checkpoint-dir d --cluster localhost", exitUsage, "--checkpoint-dir is for jobs that run in this process as a whole"},
 		{"resume from nowhere", "--resume", exitUsage, "--resume needs --checkpoint-dir"},
 		{"negative memory", "--memory -1GB", exitUsage, `--memory: "-1GB" is no size`},
 		{"negative nothing", "-1", exitUsage, "unknown flag -1"},

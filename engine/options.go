@@ -165,7 +165,7 @@ func (c *config) check() error {
 	if err := c.checkResumes(); err != nil {
 		return err
 	}
-	if err := c.checkpoints.check(c.workers == 0 && c.cluster.address == ""); err != nil {
+	if err := c.checkpoints.check(); err != nil {
 		return err
 	}
 	return c.cluster.check()

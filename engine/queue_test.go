@@ -76,7 +76,7 @@ func (b *countingLoop) Begin(int) error             { return nil }
 func (b *countingLoop) Shard() int                  { return -1 }
 func (b *countingLoop) Stop(step int) (bool, error) { return b.stop(step) }
 func (b *countingLoop) Close() error                { return nil }
-func (b *countingLoop) After(step int, _ bool) error {
+func (b *countingLoop) After(step int, _, _ bool) error {
 	b.c.Report("count", step, float64(b.count))
 	return nil
 }
@@ -140,7 +140,7 @@ type idle struct{ countingLoop }
 func (*idle) Open(*Context, Input, *collective.Comm) error { return nil }
 func (*idle) Stages() []Stage                              { return nil }
 func (b *idle) Begin(step int) error                       { b.count = int64(step); return nil }
-func (*idle) After(int, bool) error                        { return nil }
+func (*idle) After(int, bool, bool) error                  { return nil }
 func (*idle) Cut(int) (CutPart, error)                     { return CutPart{}, nil }
 func (*idle) Save() (CutPart, error)                       { return CutPart{}, nil }
 

@@ -208,6 +208,12 @@ func (e *DifferenceError) Error() string {
 	return fmt.Sprintf("%s builds differently each time (%s):\n%s", jobTitle(e.Job), whyBuildsDiffer, e.Diff)
 }
 
+// checkpointed describes the run for its checkpoints. The whole plan is in this process.
+func (r *prepared) checkpointed() (*checkpointed, error) {
+	args, err := encodeArgs(r.args)
+	return &checkpointed{graph: r.graph, plan: r.plan, args: args, part: task.Whole(r.plan)}, err
+}
+
 // run runs the plan in this process.
 func (r *prepared) run(ctx context.Context, c *config) (*Result, error) {
 	smallPages := c.hugePages()
@@ -215,7 +221,11 @@ func (r *prepared) run(ctx context.Context, c *config) (*Result, error) {
 	r.store.slots = int64(r.plan.Slots)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	checkpoints, err := c.openCheckpoints(ctx, r, cancel)
+	var checkpoints *saver
+	described, err := r.checkpointed()
+	if err == nil {
+		checkpoints, err = c.openCheckpoints(ctx, described, cancel)
+	}
 	if err != nil {
 		r.store.release()
 		return nil, fmt.Errorf("%s: %w", jobTitle(r.graph.Job), err)
@@ -223,11 +233,15 @@ func (r *prepared) run(ctx context.Context, c *config) (*Result, error) {
 	watch := startWatch(r.plan, c, cancel)
 	env := newEnv(c, r, watch)
 	if checkpoints != nil {
-		env.Checkpoints, env.From = checkpoints, checkpoints.from
+		env.Checkpoints = checkpoints
 	}
 	report, err := task.Run(ctx, r.plan, r.graph, r.bind, env)
 	if checkpoints != nil {
-		checkpoints.close(err == nil)
+		e := endFailed
+		if err == nil {
+			e = endSucceeded
+		}
+		checkpoints.close(e)
 	}
 	if undelivered := watch.stop(report, err); undelivered != nil && !errors.Is(err, undelivered) {
 		err = errors.Join(err, undelivered) // OnProgress failed, which may have ended the run, and err does not say so

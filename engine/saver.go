@@ -1,9 +1,9 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/superstep-ml/superstep/engine/checkpoint"
 	"github.com/superstep-ml/superstep/engine/task"
+	"github.com/superstep-ml/superstep/internal/wire"
 )
 
 // Times of a saver.
@@ -26,12 +27,21 @@ const (
 // saver writes the checkpoints of a run. It implements task.Checkpointer. The subtasks hand over
 // encoded states, and a goroutine of the saver writes the newest state of each queue. While it
 // writes, at most one more state of each queue is in memory.
+//
+// If the run has several processes, each has a saver. The saver of process 0 decides when states
+// are saved, and writes the manifests. The others write the parts of their processes. Each part is
+// written, except for those that the saver of process 0 has given up: when it asks for the next
+// state of a queue, the one before is written or given up. The last state of a queue is not asked
+// for, so the state before it may still be awaited.
 type saver struct {
 	store   checkpoint.Store
-	journal *checkpoint.Journal // used by the goroutine only, once it runs
+	journal *checkpoint.Journal    // of process 0; used by the goroutine only, once it runs
+	parts   *checkpoint.PartWriter // of other processes; used likewise
+	several bool                   // the run has several processes
 	log     hclog.Logger
 	fail    context.CancelCauseFunc
 	from    map[string]*task.Cut // states from which the queues continue
+	origin  *wire.Origin         // the checkpoint that has them; nil in processes other than 0
 
 	every     time.Duration
 	steps     int // number of supersteps between two checkpoints; 0 means that every decides
@@ -44,18 +54,40 @@ type saver struct {
 	closed  chan struct{} // closed when the goroutine has closed the store
 	wake    chan struct{} // has an element if the goroutine must look for something to write
 
-	succeeded bool // set before quit is closed
+	ending ending // set before quit is closed
 
 	mu      sync.Mutex
-	waiting map[string]*task.Cut // states to be written, by queue
-	writing map[string]*task.Cut // states that are being written; nil if none are
-	urgent  bool                 // the waiting states are to be written at once
-	last    time.Time            // when the last write began, or the run
-	saved   map[string]time.Time // when the last state of a queue was handed over
-	failing time.Time            // when the first of the failed writes began, if the last write failed
-	retry   time.Time            // when to try again
+	waiting map[stateKey]*task.Saved // states to be written
+	writing map[stateKey]*task.Saved // states that are being written; nil if none are
+	urgent  bool                     // the waiting states are to be written at once
+	last    time.Time                // when the last write began, or the run
+	saved   map[string]time.Time     // when the last state of a queue was handed over
+	dueStep map[string]int           // last superstep of a queue for which Due returned true, if steps and several decide
+	failing time.Time                // when the first of the failed writes began, if the last write failed
+	retry   time.Time                // when to try again
 	backoff time.Duration
 }
+
+// stateKey identifies a state that waits to be written.
+type stateKey struct {
+	queue string
+	last  bool // the state after the last superstep
+}
+
+// ending says what a saver does at its end.
+type ending int
+
+const (
+	// endFailed: the run has failed, so the states that wait are written.
+	endFailed ending = iota
+	// endSucceeded: the run has succeeded, so its checkpoints are removed.
+	endSucceeded
+	// endLeft: other processes of the run decide what becomes of its checkpoints.
+	endLeft
+)
+
+// From implements task.Checkpointer.
+func (s *saver) From(queue string) *task.Cut { return s.from[queue] }
 
 // start begins to write.
 func (s *saver) start() {
@@ -73,11 +105,19 @@ func (s *saver) start() {
 
 // Due implements task.Checkpointer.
 func (s *saver) Due(queue string, step int) bool {
-	if s.steps > 0 {
-		return step%s.steps == 0
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.steps > 0 {
+		if !s.several {
+			return step%s.steps == 0
+		}
+		// Nothing is due before all processes have written the state before. Then it is due at once.
+		if s.writing != nil || step/s.steps == s.dueStep[queue]/s.steps {
+			return false
+		}
+		s.dueStep[queue] = step
+		return true
+	}
 	before, known := s.saved[queue]
 	if !known {
 		before = s.last // the run has begun, or another queue was written
@@ -88,9 +128,12 @@ func (s *saver) Due(queue string, step int) bool {
 
 // Save implements task.Checkpointer. The state of a queue that has ended waits until the time for
 // the next checkpoint, as there may be many short queues.
-func (s *saver) Save(queue string, c *task.Cut) {
+func (s *saver) Save(queue string, c *task.Saved) {
 	s.mu.Lock()
-	s.waiting[queue], s.saved[queue] = c, time.Now()
+	if s.parts == nil {
+		delete(s.waiting, stateKey{queue, false})
+	}
+	s.waiting[stateKey{queue, c.Last}], s.saved[queue] = c, time.Now()
 	s.urgent = s.urgent || !c.Last || s.steps > 0
 	s.mu.Unlock()
 	select {
@@ -146,11 +189,15 @@ func (s *saver) take(now time.Time) (states []checkpoint.State, wait time.Durati
 
 // takeAll moves the waiting states to writing, and returns them. mu is held.
 func (s *saver) takeAll(now time.Time) (states []checkpoint.State) {
-	for _, queue := range slices.Sorted(maps.Keys(s.waiting)) {
-		c := s.waiting[queue]
-		states = append(states, checkpoint.State{Queue: queue, Superstep: c.Step, Ended: c.Last, Pieces: c.Pieces()})
+	for key, c := range s.waiting {
+		state := checkpoint.State{Queue: key.queue, Superstep: c.Step, Ended: c.Last, Of: 1 + c.Subtasks}
+		state.First, state.Pieces = c.Pieces()
+		states = append(states, state)
 	}
-	s.writing, s.waiting = s.waiting, make(map[string]*task.Cut)
+	slices.SortFunc(states, func(a, b checkpoint.State) int {
+		return cmp.Or(cmp.Compare(a.Queue, b.Queue), cmp.Compare(a.Superstep, b.Superstep))
+	})
+	s.writing, s.waiting = s.waiting, make(map[stateKey]*task.Saved)
 	s.urgent, s.last = false, now
 	return states
 }
@@ -159,10 +206,16 @@ func (s *saver) takeAll(now time.Time) (states []checkpoint.State) {
 func (s *saver) write(states []checkpoint.State) {
 	began := time.Now()
 	defer s.failIfLate(began)()
-	m, leftover, err := s.journal.Write(s.context, states)
+	var m *checkpoint.Manifest
+	var leftover, err error
+	if s.parts != nil {
+		err = s.parts.Write(s.context, states)
+	} else {
+		m, leftover, err = s.journal.Write(s.context, states)
+	}
 	select {
 	case <-s.quit:
-		if s.succeeded { // close has ended the write, and finish removes what it has left
+		if s.ending != endFailed { // close has ended the write
 			return
 		}
 	default:
@@ -170,7 +223,7 @@ func (s *saver) write(states []checkpoint.State) {
 	if leftover != nil {
 		s.log.Warn("an old checkpoint could not be removed", "error", leftover)
 	}
-	if err == nil {
+	if m != nil && err == nil {
 		s.log.Info("wrote a checkpoint", "number", m.Number, "bytes", m.Size(), "time", time.Since(began))
 	}
 	s.wrote(began, err)
@@ -203,9 +256,10 @@ func (s *saver) wrote(began time.Time, err error) {
 		s.failing, s.retry, s.backoff = time.Time{}, time.Time{}, 0
 		return
 	}
-	for queue, c := range states {
-		if s.waiting[queue] == nil {
-			s.waiting[queue] = c
+	for key, c := range states {
+		newer := s.waiting[key] != nil || s.parts == nil && s.waiting[stateKey{key.queue, true}] != nil
+		if !newer {
+			s.waiting[key] = c
 		}
 	}
 	if s.failing.IsZero() {
@@ -220,19 +274,21 @@ func (s *saver) wrote(began time.Time, err error) {
 	}
 }
 
-// close ends the writing and closes the store. After a success it removes the checkpoints. After
-// a failure it writes the states that wait. It gives up a store that does not answer, such as a
+// close ends the writing and closes the store. It gives up a store that does not answer, such as a
 // disk whose writes hang: the program then goes on, and the goroutine of the saver is left behind.
-func (s *saver) close(succeeded bool) {
-	s.succeeded = succeeded
+func (s *saver) close(e ending) {
+	s.ending = e
 	close(s.quit)
 	defer s.cancel()
 	limit := lastWrite
-	if succeeded {
-		s.cancel() // a checkpoint that is being written is of no use any more
-		limit = removal
-	} else {
+	switch e {
+	case endFailed:
 		defer time.AfterFunc(lastWrite, s.cancel).Stop()
+	case endSucceeded:
+		limit = removal
+		fallthrough
+	default:
+		s.cancel() // a checkpoint that is being written is of no use any more
 	}
 	if !within(lastWrite+grace, s.ended) || !within(limit+grace, s.closed) {
 		s.log.Warn("the store of the checkpoints does not answer: what it holds is left as it is", "store", s.store)
@@ -253,13 +309,14 @@ func within(limit time.Duration, done <-chan struct{}) bool {
 
 // finish does the work of close, in the saver's goroutine.
 func (s *saver) finish() {
-	if s.succeeded {
+	switch s.ending {
+	case endSucceeded:
 		ctx, cancel := context.WithTimeout(context.Background(), removal)
 		defer cancel()
 		if err := s.journal.Remove(ctx); err != nil {
 			s.log.Warn("the checkpoints of the run could not be removed", "error", err)
 		}
-	} else {
+	case endFailed:
 		s.mu.Lock()
 		states := s.takeAll(time.Now())
 		s.mu.Unlock()

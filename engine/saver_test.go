@@ -24,6 +24,7 @@ import (
 	"github.com/superstep-ml/superstep/engine/task"
 	"github.com/superstep-ml/superstep/internal/disk"
 	"github.com/superstep-ml/superstep/internal/s3/s3test"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // memoryStore is a checkpoint.Store whose writes take time and may fail.
@@ -101,7 +102,7 @@ func (s *memoryStore) steps(t *testing.T) map[string]int {
 	t.Helper()
 	j, err := checkpoint.Open(t.Context(), s, checkpoint.Run{Job: "j"})
 	require.NoError(t, err)
-	c, refused, err := j.Load(t.Context())
+	c, refused, err := j.Load(t.Context(), nil)
 	require.NoError(t, err)
 	require.Empty(t, refused)
 	if c == nil {
@@ -117,8 +118,25 @@ func (s *memoryStore) steps(t *testing.T) map[string]int {
 	return steps
 }
 
-func cutAt(step int, last bool) *task.Cut {
-	return &task.Cut{Step: step, Last: last, Parts: []task.CutPart{{Own: []byte{byte(step)}}, {}}}
+func cutAt(step int, last bool) *task.Saved {
+	return &task.Saved{
+		Cut:  task.Cut{Step: step, Last: last, Parts: []task.CutPart{{Own: []byte{byte(step)}}, {}}},
+		Here: sharding.Range{Hi: 2}, Subtasks: 2,
+	}
+}
+
+// startSaver starts the saver of a run of job j in one process, with the queues a and b.
+func startSaver(ctx context.Context, store checkpoint.Store, job string, settings *checkpointConfig, log hclog.Logger, fail context.CancelCauseFunc) (*saver, error) {
+	p := &plan.Plan{Shards: 2, Queues: []plan.Queue{{Name: "a"}, {Name: "b"}}, Slots: 2}
+	for _, q := range p.Queues {
+		p.Vertices = append(p.Vertices, plan.Vertex{Queue: q.Name, Parallelism: 2, Ranges: []sharding.Range{{Hi: 1}, {Lo: 1, Hi: 2}}})
+	}
+	s := newSaver(store, settings, log, fail)
+	if err := s.lead(ctx, checkpoint.Run{Job: job}, settings, &checkpointed{plan: p, part: task.Whole(p)}); err != nil {
+		return nil, err
+	}
+	s.start()
+	return s, nil
 }
 
 // saving runs f, with a saver over a store, in a synctest bubble.
@@ -129,10 +147,10 @@ func saving(t *testing.T, settings checkpointConfig, f func(t *testing.T, s *sav
 		defer cancel(nil)
 		var warnings bytes.Buffer
 		log := hclog.New(&hclog.LoggerOptions{Output: &warnings, Level: hclog.Warn})
-		s, err := newSaver(ctx, store, checkpoint.Run{Job: "j"}, &settings, log, cancel)
+		s, err := startSaver(ctx, store, "j", &settings, log, cancel)
 		require.NoError(t, err)
 		f(t, s, store)
-		if s.succeeded {
+		if s.ending == endSucceeded {
 			require.Empty(t, warnings.String(), "a run that succeeded must not warn of writes that it has ended itself")
 		}
 		require.True(t, store.closed)
@@ -169,7 +187,7 @@ func TestSaverByTime(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
 		require.Equal(t, map[string]int{"a": 26, "b": 22}, store.steps(t))
-		s.close(true)
+		s.close(endSucceeded)
 		require.Empty(t, store.blobs, "checkpoints of a run that succeeded must be removed")
 	})
 }
@@ -186,7 +204,7 @@ func TestSaverBySupersteps(t *testing.T) {
 			require.Equal(t, step%5 == 0, s.Due("a", step))
 			time.Sleep(time.Second)
 		}
-		s.close(false)
+		s.close(endFailed)
 		require.Equal(t, map[string]int{"a": 40}, store.steps(t), "a run that failed must write its newest state")
 		require.Equal(t, 4*4, store.written(), "the states after supersteps 5, 15, 25 and 40 must be written")
 	})
@@ -217,7 +235,7 @@ func TestSaverFailures(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, map[string]int{"a": 300}, store.steps(t), "the newest state must be written")
 		require.True(t, s.Due("a", 400))
-		s.close(false)
+		s.close(endFailed)
 	})
 	saving(t, checkpointConfig{every: time.Second, failAfter: time.Minute}, func(t *testing.T, s *saver, store *memoryStore) {
 		store.setFailure(full)
@@ -225,7 +243,7 @@ func TestSaverFailures(t *testing.T) {
 		time.Sleep(59 * time.Second)
 		require.Zero(t, s.store.(*memoryStore).steps(t))
 		time.Sleep(5 * time.Second)
-		s.close(false)
+		s.close(endFailed)
 	})
 }
 
@@ -239,7 +257,7 @@ func TestSaverEnds(t *testing.T) {
 			synctest.Wait()
 			s.Save("a", cutAt(2, false))
 			began := time.Now()
-			s.close(succeeded)
+			s.close(map[bool]ending{true: endSucceeded, false: endFailed}[succeeded])
 			if succeeded {
 				require.Zero(t, time.Since(began))
 			} else {
@@ -258,7 +276,7 @@ func TestSaverResumes(t *testing.T) {
 		open := func(job string, resume bool) (*saver, string, error) {
 			said := ""
 			settings := &checkpointConfig{steps: 1, resume: resume, say: func(line string) { said += line }}
-			s, err := newSaver(t.Context(), store, checkpoint.Run{Job: job}, settings, hclog.NewNullLogger(), nil)
+			s, err := startSaver(t.Context(), store, job, settings, hclog.NewNullLogger(), nil)
 			return s, said, err
 		}
 		s, said, err := open("j", true)
@@ -269,7 +287,7 @@ func TestSaverResumes(t *testing.T) {
 		synctest.Wait()
 		s.Save("b", cutAt(7, false))
 		synctest.Wait()
-		s.close(false)
+		s.close(endFailed)
 
 		_, _, err = open("j", false)
 		require.ErrorContains(t, err, "memory has checkpoints of an earlier run: continue that run with --resume, or remove its files")
@@ -278,8 +296,8 @@ func TestSaverResumes(t *testing.T) {
 		s, said, err = open("j", true)
 		require.NoError(t, err)
 		require.Equal(t, fmt.Sprintf(`checkpoint 2 of %s: queue "a" has done all of its 3 supersteps, queue "b" continues after superstep 7`, time.Now().Local().Format("2006-01-02 15:04:05")), said)
-		require.Equal(t, map[string]*task.Cut{"a": cutAt(3, true), "b": cutAt(7, false)}, s.from)
-		s.close(true)
+		require.Equal(t, map[string]*task.Cut{"a": &cutAt(3, true).Cut, "b": &cutAt(7, false).Cut}, s.from)
+		s.close(endSucceeded)
 	})
 }
 
@@ -363,7 +381,7 @@ func TestSaverLosesItsLease(t *testing.T) {
 		defer cancel(nil)
 		store, err := s3store.Open(ctx, "s3://bucket/x", s3store.Config{Getenv: server.Env("http://s3.test"), Transport: server, Fail: cancel})
 		require.NoError(t, err)
-		s, err := newSaver(ctx, store, checkpoint.Run{Job: "j"}, &checkpointConfig{steps: 1}, hclog.NewNullLogger(), cancel)
+		s, err := startSaver(ctx, store, "j", &checkpointConfig{steps: 1}, hclog.NewNullLogger(), cancel)
 		require.NoError(t, err)
 		s.Save("a", cutAt(1, false))
 		synctest.Wait()
@@ -374,7 +392,7 @@ func TestSaverLosesItsLease(t *testing.T) {
 		require.ErrorContains(t, context.Cause(ctx), "another run, process 7 on h, has taken over the checkpoints")
 		s.Save("a", cutAt(2, false))
 		synctest.Wait()
-		s.close(false)
+		s.close(endFailed)
 		for name := range server.Objects() {
 			require.Contains(t, before, name, "nothing may be written after the lease is lost")
 		}
@@ -391,7 +409,7 @@ func TestSaverGivesUp(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			defer cancel(nil)
 			settings := &checkpointConfig{steps: 1, failAfter: time.Minute}
-			s, err := newSaver(ctx, store, checkpoint.Run{Job: "j"}, settings, hclog.NewNullLogger(), cancel)
+			s, err := startSaver(ctx, store, "j", settings, hclog.NewNullLogger(), cancel)
 			require.NoError(t, err)
 			s.Save("a", cutAt(1, false))
 			time.Sleep(59 * time.Second)
@@ -400,7 +418,7 @@ func TestSaverGivesUp(t *testing.T) {
 			synctest.Wait()
 			require.ErrorContains(t, context.Cause(ctx), "no checkpoint could be written for 1m0s, and --checkpoint-fail-after is 1m0s: memory does not answer")
 			began := time.Now()
-			s.close(succeeded)
+			s.close(map[bool]ending{true: endSucceeded, false: endFailed}[succeeded])
 			require.Equal(t, lastWrite+grace, time.Since(began))
 			close(store.hangs)
 			<-s.closed
@@ -421,7 +439,7 @@ func TestSaverKeepsTheNewest(t *testing.T) {
 		store.setFailure(nil)
 		time.Sleep(time.Hour)
 		require.Equal(t, map[string]int{"a": 2}, store.steps(t))
-		s.close(false)
+		s.close(endFailed)
 	})
 }
 
@@ -441,7 +459,9 @@ func TestResumeComparesArguments(t *testing.T) {
 	require.NoError(t, err)
 	ready, err := prepare(job, args{3, 0.5}, c)
 	require.NoError(t, err)
-	run, err := c.runOf(ready)
+	described, err := ready.checkpointed()
+	require.NoError(t, err)
+	run, err := c.runOf(described)
 	require.NoError(t, err)
 	store, err := checkpoint.OpenDir(disk.OS(), dir)
 	require.NoError(t, err)

@@ -29,6 +29,8 @@ type workerJob struct {
 	resumed  *task.Resumption // set in place of plane, part and progress if the worker only finishes a commit
 	progress *workerProgress
 
+	checkpoints *workerCheckpoints // nil if the job has none
+
 	smallPages func() // ends the effect of config.hugePages; nil before it is called
 }
 
@@ -82,6 +84,7 @@ func (j *workerJob) build(ctx context.Context) workOutcome {
 	if ctx.Err() != nil { // the job's function has no context, so it did not end with ctx
 		return failed(context.Cause(ctx))
 	}
+	j.checkpoints = j.newCheckpoints(c)
 	if d.Mode == wire.CommitMode {
 		return j.resume()
 	}
@@ -168,6 +171,9 @@ func (j *workerJob) config() (*config, error) {
 		CheckBroadcasts(run.CheckBroadcasts), CheckState(run.CheckState), SpillDir(d.WorkDir), Logger(j.logger), Allocator(j.worker.env.allocator),
 		Stdout(&textSender{sender: j.worker.sender, ctx: j.worker.context}),
 	}
+	if s := run.Checkpoints; s != nil {
+		opts = append(opts, CheckpointDir(s.Dir), CheckpointEvery(s.Every), CheckpointSupersteps(s.Supersteps), CheckpointFailAfter(s.FailAfter), Resume(s.Resume || d.Resume))
+	}
 	if run.BatchRows != 0 {
 		opts = append(opts, BatchRows(run.BatchRows))
 	}
@@ -242,12 +248,17 @@ type untitled struct {
 func (e untitled) Error() string { return strings.TrimPrefix(e.error.Error(), jobTitle(e.job)+": ") }
 func (e untitled) Unwrap() error { return e.error }
 
-// prepare begins the sinks. If a sink cannot begin, the cause is usually its path.
-func (j *workerJob) prepare(context.Context) workOutcome {
-	if err := j.part.Prepare(); err != nil {
+// prepare opens the checkpoints, and begins the sinks. If one of them cannot begin, the cause is
+// usually its path.
+func (j *workerJob) prepare(ctx context.Context) workOutcome {
+	origin, err := j.openCheckpoints(ctx)
+	if err == nil {
+		err = j.part.Prepare()
+	}
+	if err != nil {
 		return workOutcome{event: workFailed, err: &LocalPathError{Err: err}}
 	}
-	return workOutcome{event: workDone, answer: &wire.FromWorker{Prepared: &wire.Prepared{}}}
+	return workOutcome{event: workDone, answer: &wire.FromWorker{Prepared: &wire.Prepared{Origin: origin}}}
 }
 
 // run runs the worker's subtasks. When it returns, their rows and progress have been passed to
@@ -260,9 +271,15 @@ func (j *workerJob) run(ctx context.Context, s *wire.Start) workOutcome {
 	if err := j.plane.Connect(s.Addresses); err != nil {
 		return workOutcome{event: workFailed, err: clusterFault(fmt.Errorf("connect to the other workers: %w", err))}
 	}
+	if err := j.joinCheckpoints(ctx, s.Origin); err != nil {
+		return workOutcome{event: workFailed, err: err}
+	}
 	stop := j.progress.tell(ctx)
 	outcome, err := j.part.Run(ctx)
 	stop(err == nil)
+	if err != nil || j.deployment.Worker != 0 {
+		j.closeCheckpoints(endLeft) // nothing is written after the end of all workers, as worker 0 removes the checkpoints
+	}
 	if err != nil {
 		return workOutcome{event: workFailed, err: err}
 	}
@@ -278,6 +295,7 @@ func (j *workerJob) commit(c *wire.Commit) workOutcome {
 	if err := part.Commit(c.Outcomes); err != nil {
 		return workOutcome{event: workFailed, err: err}
 	}
+	j.removeCheckpoints(context.Background())
 	return workOutcome{event: workDone, answer: &wire.FromWorker{Committed: &wire.Committed{}}}
 }
 
@@ -295,6 +313,7 @@ func (j *workerJob) abort() workOutcome {
 // close releases the part and the data plane, whether they failed or not.
 func (j *workerJob) close() {
 	var errs []error
+	j.closeCheckpoints(endLeft)
 	if j.part != nil {
 		j.part.Close()
 	}

@@ -114,13 +114,16 @@ func (j *workerJob) connect(c *config) error {
 	counted := newTraffic(j.plane, len(j.plan.Edges))
 	j.progress.sent = counted.take
 	j.builder.store.stream = &rowSender{sender: j.worker.sender, mem: c.allocator}
+	env := task.Env{
+		Allocator: c.allocator, RowAllocator: c.rowAllocator, BatchRows: c.batchRows, MemoryBudget: c.memory, SpillDir: c.spillDir, Disk: c.disk, Logger: c.logger,
+		Collector: j.builder.store, Progress: j.progress.event, Advise: j.builder.advise,
+		AbandonAfter: environment.stopTimeout, Network: counted,
+	}
+	if j.checkpoints != nil {
+		env.Checkpoints = j.checkpoints
+	}
 	part, err := environment.part(partConfig{
-		plan: j.plan, graph: j.builder.graph, bind: j.builder.bind,
-		env: task.Env{
-			Allocator: c.allocator, RowAllocator: c.rowAllocator, BatchRows: c.batchRows, MemoryBudget: c.memory, SpillDir: c.spillDir, Disk: c.disk, Logger: c.logger,
-			Collector: j.builder.store, Progress: j.progress.event, Advise: j.builder.advise,
-			AbandonAfter: environment.stopTimeout, Network: counted,
-		},
+		plan: j.plan, graph: j.builder.graph, bind: j.builder.bind, env: env,
 		part: task.Part{Worker: d.Worker, Slots: slotRanges(d), Join: j.join},
 	})
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -42,6 +43,9 @@ type workersRun struct {
 	graph  []byte // the client's graph as JSON, as a client sends it to a cluster
 	plan   *plan.Plan
 	slots  []sharding.Range // slots of each worker
+
+	fail   context.CancelCauseFunc // ends the run
+	savers []*saver                // of each worker so far, if the run has checkpoints
 }
 
 // runAsWorkers runs a job with several workers in this process.
@@ -94,13 +98,15 @@ func newWorkersRun[A any](job *Job[A], args A, c *config) (*workersRun, error) {
 func (r *workersRun) run(ctx context.Context) (*Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	r.fail = cancel
 	smallPages := r.c.hugePages()
 	defer smallPages()
 	watch := startWatch(r.plan, r.c, cancel)
 	progress := newWorkersProgress(len(r.plan.Vertices), len(r.slots), watch)
 	report, err := task.RunParts(ctx, r.plan, r.client.graph, r.slots, func(worker int) (task.Bindings, task.Env, error) {
-		return r.worker(worker, progress)
+		return r.worker(ctx, worker, progress)
 	})
+	r.closeCheckpoints(err)
 	err = tellOutputs(err)
 	if err == nil {
 		err = writeOutputs(ctx, r.client.outputs, r.c)
@@ -115,7 +121,7 @@ func (r *workersRun) run(ctx context.Context) (*Result, error) {
 }
 
 // worker builds the job for one worker.
-func (r *workersRun) worker(worker int, progress *workersProgress) (task.Bindings, task.Env, error) {
+func (r *workersRun) worker(ctx context.Context, worker int, progress *workersProgress) (task.Bindings, task.Env, error) {
 	b, err := rebuild(r.job, &wire.Deployment{Spec: wire.JobSpec{Args: r.args, Graph: r.graph}}, r.c)
 	if err != nil {
 		return task.Bindings{}, task.Env{}, err
@@ -137,10 +143,42 @@ func (r *workersRun) worker(worker int, progress *workersProgress) (task.Binding
 		env.Observer = r.c.observer
 		dropOutputs(b.graph, &b.bind)
 	}
+	if r.c.checkpoints.dir != "" {
+		s, err := r.openCheckpoints(ctx, worker)
+		if err != nil {
+			return task.Bindings{}, task.Env{}, err
+		}
+		env.Checkpoints = s
+	}
 	if progress != nil {
 		env.Progress = func(e task.Progress) { progress.event(worker, e) }
 	}
 	return b.bind, env, nil
+}
+
+// openCheckpoints opens the checkpoints on a worker. Worker 0 comes first.
+func (r *workersRun) openCheckpoints(ctx context.Context, worker int) (s *saver, err error) {
+	run := &checkpointed{graph: r.client.graph, plan: r.plan, args: r.args, part: task.Part{Worker: worker, Slots: r.slots}, key: "workers"}
+	if worker == 0 {
+		s, err = r.c.openCheckpoints(ctx, run, r.fail)
+	} else {
+		s, err = r.c.joinCheckpoints(ctx, run, r.savers[0].origin, r.fail)
+	}
+	if err == nil {
+		r.savers = append(r.savers, s)
+	}
+	return s, err
+}
+
+// closeCheckpoints closes the checkpoints of all workers. err is the error of the run.
+func (r *workersRun) closeCheckpoints(err error) {
+	for worker, s := range slices.Backward(r.savers) { // worker 0 removes what all have written
+		e := endLeft
+		if err == nil && worker == 0 {
+			e = endSucceeded
+		}
+		s.close(e)
+	}
 }
 
 // memory returns a worker's share of the run's memory budget, in proportion to its slots.

@@ -146,6 +146,8 @@ func (m *Manager) acceptable(s *wire.JobSpec) error {
 		why = "a wait, a number of rows and a memory cannot be negative"
 	case s.Run.IfExists != "" && s.Run.IfExists != "fail" && s.Run.IfExists != "replace":
 		why = fmt.Sprintf("--if-exists %.40q: want fail or replace", s.Run.IfExists)
+	case s.Run.Checkpoints != nil && s.Run.Checkpoints.Check() != nil:
+		why = "checkpoints: " + s.Run.Checkpoints.Check().Error()
 	case s.Restart.Check() != nil:
 		why = s.Restart.Check().Error()
 	case len(s.Build) > maxName || !utf8.ValidString(s.Build) || hasControl(s.Build):

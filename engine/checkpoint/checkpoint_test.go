@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"github.com/vmihailenco/msgpack/v5"
+	"github.com/zeebo/xxh3"
 
 	"github.com/superstep-ml/superstep/internal/disk"
 	"github.com/superstep-ml/superstep/internal/disk/faultydisk"
@@ -54,6 +55,11 @@ func state(queue string, step int, ended bool, pieces ...[]byte) State {
 	}}
 }
 
+// pieceName returns the name of a piece.
+func pieceName(generation int, queue string, step, piece int) string {
+	return fmt.Sprintf("state-%08d-%016x-%d-%d", generation, xxh3.HashString(queue), step, piece)
+}
+
 // open opens a store and its journal.
 func open(t testing.TB, p place, run Run) (Store, *Journal) {
 	t.Helper()
@@ -85,7 +91,7 @@ func testJournal(t *testing.T, empty func() place) {
 	p := empty()
 	store, j := open(t, p, testRun)
 	require.True(t, j.Empty())
-	c, refused, err := j.Load(t.Context())
+	c, refused, err := j.Load(t.Context(), nil)
 	require.NoError(t, err)
 	require.Nil(t, c)
 	require.Empty(t, refused)
@@ -97,9 +103,10 @@ func testJournal(t *testing.T, empty func() place) {
 	}
 	want := []string{
 		"checkpoint-00000004", "checkpoint-00000005",
-		"state-00000001-0-0", "state-00000001-0-1", "state-00000001-0-2", "state-00000001-0-3", "state-00000001-0-4",
-		"state-00000004-0-0", "state-00000005-0-0",
+		pieceName(1, "a", 4, 0), pieceName(1, "a", 5, 0),
+		pieceName(1, "b", 1, 0), pieceName(1, "b", 1, 1), pieceName(1, "b", 1, 2), pieceName(1, "b", 1, 3), pieceName(1, "b", 1, 4),
 	}
+	slices.Sort(want)
 	require.Equal(t, want, slices.Sorted(maps.Keys(p.blobs(t))))
 	names, err := store.List(t.Context())
 	require.NoError(t, err)
@@ -113,7 +120,7 @@ func testJournal(t *testing.T, empty func() place) {
 	p.set(t, "mine.txt", []byte("mine"))
 	store, j = open(t, p, testRun)
 	require.False(t, j.Empty())
-	c, refused, err = j.Load(t.Context())
+	c, refused, err = j.Load(t.Context(), nil)
 	require.NoError(t, err)
 	require.Empty(t, refused)
 	require.Equal(t, 5, c.Number)
@@ -136,7 +143,7 @@ func testJournal(t *testing.T, empty func() place) {
 // are removed.
 func TestDirectory(t *testing.T) {
 	path := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(path, ".state-00000006-0-0.123.partial"), nil, 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(path, "."+pieceName(6, "a", 7, 0)+".123.partial"), nil, 0o600))
 	store, err := OpenDir(disk.OS(), path)
 	require.NoError(t, err)
 	names, err := store.List(t.Context())
@@ -167,7 +174,7 @@ func testOtherRuns(t *testing.T, empty func() place) {
 		other := testRun
 		change(&other)
 		store, j := open(t, p, other)
-		_, _, err := j.Load(t.Context())
+		_, _, err := j.Load(t.Context(), nil)
 		require.ErrorContains(t, err, strings.ReplaceAll(want, "1<<63", fmt.Sprint(uint64(1<<63))))
 		require.ErrorContains(t, err, "checkpoint-00000001 in "+p.String())
 		require.NoError(t, store.Close())
@@ -190,7 +197,7 @@ func testNewerFormat(t *testing.T, empty func() place) {
 	require.NoError(t, store.Close())
 	store, j = open(t, p, testRun)
 	defer store.Close()
-	c, refused, err := j.Load(t.Context())
+	c, refused, err := j.Load(t.Context(), nil)
 	require.NoError(t, err)
 	require.Equal(t, "one", string(c.Pieces[0][0]))
 	require.Len(t, refused, 1)
@@ -218,18 +225,19 @@ func testDamage(t *testing.T, empty func() place) {
 		"last bit":  func(_ string, d []byte) []byte { d[len(d)-1] ^= 128; return d },
 		"zeroed":    func(_ string, d []byte) []byte { clear(d); return d },
 		"earlier": func(name string, _ []byte) []byte {
-			return blobs[strings.Replace(name, "00000002", "00000001", 1)]
+			earlier := strings.Replace(name, "checkpoint-00000002", "checkpoint-00000001", 1)
+			return blobs[strings.Replace(earlier, "-2-", "-1-", 1)]
 		},
 		"missing": nil,
 	}
 	damaged := 0
 	for name, data := range blobs {
-		if !strings.Contains(name, "-00000002") {
+		if !strings.Contains(name, "-00000002") && !strings.Contains(name, "-2-") {
 			continue
 		}
 		damaged++
 		for damage, f := range damages {
-			if damage == "earlier" && strings.HasSuffix(name, "-1-0") {
+			if damage == "earlier" && name == pieceName(1, "b", 2, 0) {
 				continue // both have the same bytes
 			}
 			p := empty()
@@ -253,7 +261,7 @@ func testDamaged(t *testing.T, p place, gone bool, what string) {
 	load := func() (*Checkpoint, []error, error) {
 		store, j := open(t, p, testRun)
 		defer store.Close()
-		return j.Load(t.Context())
+		return j.Load(t.Context(), nil)
 	}
 	c, refused, err := load()
 	require.NoError(t, err, what)
@@ -301,7 +309,7 @@ func TestRandomDamage(t *testing.T) {
 		}
 		require.NoError(t, store.Close())
 		store, j = open(t, inDir(path), testRun)
-		c, _, err := j.Load(t.Context())
+		c, _, err := j.Load(t.Context(), nil)
 		require.NoError(t, store.Close())
 		switch {
 		case err != nil:
@@ -372,7 +380,7 @@ func testCrash(t *testing.T, empty func() place) {
 		store.left = 1000
 		j, err = Open(t.Context(), store, testRun)
 		require.NoError(t, err)
-		c, refused, err := j.Load(t.Context())
+		c, refused, err := j.Load(t.Context(), nil)
 		require.NoError(t, err, "crash after %d operations", most)
 		require.Empty(t, refused)
 		switch {
@@ -386,7 +394,7 @@ func testCrash(t *testing.T, empty func() place) {
 		_, leftover, err := j.Write(t.Context(), []State{state("a", 9, true, []byte{9})})
 		require.NoError(t, err)
 		require.NoError(t, leftover)
-		_, _, err = j.Load(t.Context())
+		_, _, err = j.Load(t.Context(), nil)
 		require.NoError(t, err)
 		require.NoError(t, j.Remove(t.Context()))
 		require.NoError(t, store.Close())
@@ -419,7 +427,7 @@ func TestFailures(t *testing.T) {
 	write(t, j, state("a", 1, false, nil))
 	j, err = Open(ctx, store, testRun)
 	require.NoError(t, err)
-	_, _, err = j.Load(ctx)
+	_, _, err = j.Load(ctx, nil)
 	require.ErrorIs(t, err, errCrashed)
 }
 
@@ -492,16 +500,16 @@ func TestNoRegularFiles(t *testing.T) {
 	store, j := open(t, inDir(made), testRun)
 	write(t, j, state("a", 1, false, []byte("one")))
 	require.NoError(t, store.Close())
-	for _, name := range []string{"checkpoint-00000001", "state-00000001-0-0"} {
+	for _, name := range []string{"checkpoint-00000001", pieceName(1, "a", 1, 0)} {
 		require.NoError(t, os.Symlink(filepath.Join(made, name), filepath.Join(links, name)))
 	}
 	store, j = open(t, inDir(links), testRun)
-	c, _, err := j.Load(t.Context())
+	c, _, err := j.Load(t.Context(), nil)
 	require.NoError(t, err)
 	require.Equal(t, "one", string(c.Pieces[0][0]))
-	require.NoError(t, os.Remove(filepath.Join(links, "state-00000001-0-0")))
-	require.NoError(t, os.Mkdir(filepath.Join(links, "state-00000001-0-0"), 0o700))
-	_, _, err = j.Load(t.Context())
-	require.ErrorContains(t, err, "state-00000001-0-0 is no regular file")
+	require.NoError(t, os.Remove(filepath.Join(links, pieceName(1, "a", 1, 0))))
+	require.NoError(t, os.Mkdir(filepath.Join(links, pieceName(1, "a", 1, 0)), 0o700))
+	_, _, err = j.Load(t.Context(), nil)
+	require.ErrorContains(t, err, pieceName(1, "a", 1, 0)+" is no regular file")
 	require.NoError(t, store.Close())
 }

@@ -5,43 +5,28 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 	"time"
-
-	"github.com/klauspost/compress/zstd"
 )
-
-// window is an upper bound of the memory in bytes that a decoder needs beside the piece.
-const window = 8 << 20
 
 // kept is the number of checkpoints that a Journal keeps.
 const kept = 2
 
 // Journal writes and loads the checkpoints of a run. Only one goroutine may use it at a time.
 type Journal struct {
-	store Store
+	pieceWriter
 	run   Run
 	found []int // numbers of the manifests that the store had, in descending order
 	next  int   // number of the next checkpoint
 
 	written []*Manifest // the checkpoints to keep, the newest last
-	encoder *zstd.Encoder
-}
-
-// State is the state of a queue to be stored.
-type State struct {
-	Queue     string
-	Superstep int
-	Ended     bool
-	// Pieces yields the encoded pieces of the state, each valid until the next is yielded.
-	Pieces iter.Seq2[[]byte, error]
 }
 
 // Checkpoint is a checkpoint that was loaded and verified.
 type Checkpoint struct {
 	Manifest
-	// Pieces has, for each of Manifest.Queues, the pieces of its state.
+	// Pieces has, for each of Manifest.Queues, the pieces of its state. Pieces that are not needed
+	// are nil.
 	Pieces [][][]byte
 }
 
@@ -51,18 +36,19 @@ func Open(ctx context.Context, store Store, run Run) (*Journal, error) {
 	if err != nil {
 		return nil, fmt.Errorf("look for checkpoints: %w", err)
 	}
-	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))
-	if err != nil {
-		return nil, err
-	}
-	j := &Journal{store: store, run: run, next: 1, encoder: encoder}
+	j := &Journal{run: run, next: 1}
 	for _, name := range names {
-		if n, ok := manifestNumber(name); ok {
-			j.found = append(j.found, n)
-			j.next = max(j.next, n+1)
-		} else if n, ok := blobNumber(name); ok {
-			j.next = max(j.next, n+1)
+		n, ok := parseName(name)
+		if !ok {
+			continue
 		}
+		if n.kind == manifestKind {
+			j.found = append(j.found, n.number)
+		}
+		j.next = max(j.next, n.number+1)
+	}
+	if j.pieceWriter, err = newPieceWriter(store, j.next); err != nil {
+		return nil, err
 	}
 	slices.SortFunc(j.found, func(a, b int) int { return cmp.Compare(b, a) })
 	return j, nil
@@ -74,10 +60,11 @@ func (j *Journal) Empty() bool { return len(j.found) == 0 }
 // Load returns the newest complete checkpoint in the store, or nil if the store has none. refused
 // has an error for each newer checkpoint that is damaged or cannot be read. Load fails if the
 // newest checkpoint is of another run, or if the store has checkpoints but none that is complete.
-// The next Write keeps the states of queues that it is not given.
-func (j *Journal) Load(ctx context.Context) (c *Checkpoint, refused []error, err error) {
+// All pieces are verified, and those that are needed are returned; nil means all. The next Write
+// keeps the states of queues that it is not given.
+func (j *Journal) Load(ctx context.Context, needed Needed) (c *Checkpoint, refused []error, err error) {
 	for _, number := range j.found {
-		c, err := j.load(ctx, number)
+		c, err := j.load(ctx, number, needed)
 		if ctx.Err() != nil {
 			return nil, nil, context.Cause(ctx)
 		}
@@ -104,7 +91,7 @@ type otherRunError struct{ difference string }
 func (e *otherRunError) Error() string { return "this run cannot continue from it: " + e.difference }
 
 // load reads and verifies one checkpoint.
-func (j *Journal) load(ctx context.Context, number int) (*Checkpoint, error) {
+func (j *Journal) load(ctx context.Context, number int, needed Needed) (*Checkpoint, error) {
 	m, err := readManifest(ctx, j.store, number)
 	if err != nil {
 		return nil, err
@@ -113,14 +100,20 @@ func (j *Journal) load(ctx context.Context, number int) (*Checkpoint, error) {
 		return nil, &otherRunError{d}
 	}
 	c := &Checkpoint{Manifest: *m}
-	for _, q := range m.Queues {
-		pieces, err := readQueue(ctx, j.store, q)
-		if err != nil {
+	c.Pieces, err = readPieces(ctx, j.store, m, needed, true)
+	return c, err
+}
+
+// readPieces reads and verifies the pieces of all states of a checkpoint; see readQueue.
+func readPieces(ctx context.Context, store Store, m *Manifest, needed Needed, unneeded bool) ([][][]byte, error) {
+	all := make([][][]byte, len(m.Queues))
+	for i, q := range m.Queues {
+		var err error
+		if all[i], err = readQueue(ctx, store, q, needed, unneeded); err != nil {
 			return nil, err
 		}
-		c.Pieces = append(c.Pieces, pieces)
 	}
-	return c, nil
+	return all, nil
 }
 
 // readManifest reads and verifies a manifest.
@@ -136,57 +129,25 @@ func readManifest(ctx context.Context, store Store, number int) (*Manifest, erro
 	return m, err
 }
 
-// readQueue reads and verifies the pieces of a queue's state.
-func readQueue(ctx context.Context, store Store, q Queue) (pieces [][]byte, err error) {
-	for _, b := range q.Blobs {
-		piece, err := readBlob(ctx, store, b)
-		if err != nil {
-			return nil, fmt.Errorf("queue %q, superstep %d: %s: %w", q.Name, q.Superstep, b.Name, err)
-		}
-		pieces = append(pieces, piece)
-	}
-	return pieces, nil
-}
-
-// readBlob reads and verifies one blob.
-func readBlob(ctx context.Context, store Store, b Blob) ([]byte, error) {
-	data, err := store.Get(ctx, b.Name, b.Size)
-	if err != nil {
-		return nil, err
-	}
-	if int64(len(data)) != b.Size {
-		return nil, fmt.Errorf("it is damaged: it has %d bytes, and was written with %d", len(data), b.Size)
-	}
-	if got := checksum(data); got != b.Sum {
-		return nil, fmt.Errorf("it is damaged: its checksum is %s, and was %s", got, b.Sum)
-	}
-	decoder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(uint64(b.Bytes)+window))
-	if err != nil {
-		return nil, err
-	}
-	defer decoder.Close()
-	piece, err := decoder.DecodeAll(data, nil)
-	if err == nil && int64(len(piece)) != b.Bytes {
-		err = fmt.Errorf("%d bytes", len(piece))
-	}
-	if err != nil {
-		return nil, fmt.Errorf("it does not decode to the %d bytes that were written: %w", b.Bytes, err)
-	}
-	return piece, nil
-}
-
 // Write stores a checkpoint with the given states, and with the states of the other queues of the
-// checkpoint before. Then it removes all older checkpoints except the one before. If it fails,
-// the older checkpoints are still there. An error in removing old blobs is returned as leftover.
+// checkpoint before. If other processes have pieces of a state, it waits for them. Then it removes
+// all older checkpoints except the one before. If it fails, the older checkpoints are still there.
+// An error in removing old blobs is returned as leftover.
 func (j *Journal) Write(ctx context.Context, states []State) (m *Manifest, leftover, err error) {
 	m = &Manifest{Format: format, Number: j.next, Run: j.run, Written: time.Now().UTC()}
-	j.next++ // also after a failure, so that no blob is written twice
+	j.next++ // also after a failure, so that no manifest is written twice
+	own := make([][]Blob, len(states))
 	for i, s := range states {
-		q, err := j.put(ctx, m.Number, i, s)
+		if own[i], err = j.put(ctx, s); err != nil {
+			return nil, nil, err
+		}
+	}
+	for i, s := range states {
+		all, err := j.gather(ctx, s, own[i])
 		if err != nil {
 			return nil, nil, fmt.Errorf("write a checkpoint of queue %q after superstep %d to %s: %w", s.Queue, s.Superstep, j.store, err)
 		}
-		m.Queues = append(m.Queues, q)
+		m.Queues = append(m.Queues, Queue{Name: s.Queue, Superstep: s.Superstep, Ended: s.Ended, Blobs: all})
 	}
 	if n := len(j.written); n > 0 {
 		for _, q := range j.written[n-1].Queues {
@@ -208,54 +169,45 @@ func (j *Journal) Write(ctx context.Context, states []State) (m *Manifest, lefto
 	return m, j.sweep(ctx), nil
 }
 
-// put stores the pieces of a state.
-func (j *Journal) put(ctx context.Context, number, index int, s State) (Queue, error) {
-	q := Queue{Name: s.Queue, Superstep: s.Superstep, Ended: s.Ended}
-	var data []byte
-	for piece, err := range s.Pieces {
-		if err != nil {
-			return q, err
-		}
-		data = j.encoder.EncodeAll(piece, data[:0])
-		b := Blob{Name: blobName(number, index, len(q.Blobs)), Size: int64(len(data)), Bytes: int64(len(piece)), Sum: checksum(data)}
-		if err := j.store.Put(ctx, b.Name, data); err != nil {
-			return q, err
-		}
-		q.Blobs = append(q.Blobs, b)
-	}
-	return q, nil
-}
-
-// sweep removes the checkpoints that are not to be kept, and blobs that belong to none.
-// Manifests are removed first, so that every manifest in the store has its blobs.
+// sweep removes the checkpoints that are not to be kept, and blobs that belong to none. It keeps
+// what other processes of this run have written of later states.
 func (j *Journal) sweep(ctx context.Context) error {
-	keep := make(map[string]bool)
+	keep, newest := make(map[string]bool), make(map[string]int)
 	for _, m := range j.written {
 		keep[manifestName(m.Number)] = true
 		for _, q := range m.Queues {
+			newest[queueHash(q.Name)] = q.Superstep
 			for _, b := range q.Blobs {
 				keep[b.Name] = true
 			}
 		}
 	}
-	return j.remove(ctx, func(name string) bool { return keep[name] })
+	return j.remove(ctx, func(name string, n blobName) bool {
+		if keep[name] {
+			return true
+		}
+		step, known := newest[n.queue]
+		return n.number == j.generation && (n.kind == runKind || n.kind != manifestKind && (!known || n.superstep > step))
+	})
 }
 
-// Remove removes all checkpoints. Nothing may be written afterwards.
+// Remove removes all checkpoints. Nothing may be written afterwards, by any process of the run.
 func (j *Journal) Remove(ctx context.Context) error {
-	return j.remove(ctx, func(string) bool { return false })
+	return j.remove(ctx, func(string, blobName) bool { return false })
 }
 
-func (j *Journal) remove(ctx context.Context, keep func(name string) bool) error {
+// remove removes the blobs of this run, and of earlier ones, that are not to be kept. Manifests are
+// removed first, and older ones before newer ones, so that every manifest in the store has its blobs.
+func (j *Journal) remove(ctx context.Context, keep func(name string, n blobName) bool) error {
 	names, err := j.store.List(ctx)
 	if err != nil {
 		return err
 	}
-	slices.Sort(names) // manifests before blobs, and older ones before newer ones
+	slices.Sort(names)
 	for _, name := range names {
-		_, manifest := manifestNumber(name)
-		_, blob := blobNumber(name)
-		if !manifest && !blob || keep(name) {
+		n, ok := parseName(name)
+		later := n.kind == manifestKind && n.number >= j.next || n.kind != manifestKind && n.number > j.generation
+		if !ok || later || keep(name, n) {
 			continue
 		}
 		if err := j.store.Delete(ctx, name); err != nil {

@@ -34,7 +34,7 @@ func List(ctx context.Context, store Store, verify bool) ([]Entry, error) {
 		e.Manifest, e.Err = readManifest(ctx, store, number)
 		if e.Err == nil && verify {
 			for _, q := range e.Manifest.Queues {
-				if _, err := readQueue(ctx, store, q); err != nil {
+				if _, err := readQueue(ctx, store, q, nil, true); err != nil {
 					e.Manifest, e.Err = nil, err
 					break
 				}

@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -150,12 +148,27 @@ func (m *Manifest) Size() (sum int64) {
 func checksum(data []byte) string { return fmt.Sprintf("%016x", xxh3.Hash(data)) }
 
 // encode returns the bytes of the manifest.
-func (m *Manifest) encode() ([]byte, error) {
-	line, err := json.Marshal(m)
+func (m *Manifest) encode() ([]byte, error) { return sealed(m) }
+
+// sealed returns v as a line of JSON and a line with its checksum.
+func sealed(v any) ([]byte, error) {
+	line, err := json.Marshal(v)
 	if err != nil {
 		return nil, err
 	}
 	return append(append(append(line, '\n'), checksum(line)...), '\n'), nil
+}
+
+// unseal decodes what sealed returned. It believes nothing before the checksum is verified.
+func unseal(data []byte, v any) error {
+	line, sum, found := bytes.Cut(data, []byte("\n"))
+	if !found || string(sum) != checksum(line)+"\n" {
+		return errors.New("it is damaged: its checksum is wrong")
+	}
+	if err := json.Unmarshal(line, v); err != nil {
+		return fmt.Errorf("it is of another program: %w", err)
+	}
+	return nil
 }
 
 // newerError is the error of a manifest that a newer program wrote.
@@ -165,15 +178,11 @@ func (e *newerError) Error() string {
 	return fmt.Sprintf("it has format %d, and this program reads formats up to %d: use the program that wrote it, or a newer one", e.format, format)
 }
 
-// decodeManifest decodes what encode returned. It believes nothing before the checksum is verified.
+// decodeManifest decodes what encode returned.
 func decodeManifest(data []byte) (*Manifest, error) {
-	line, sum, found := bytes.Cut(data, []byte("\n"))
-	if !found || string(sum) != checksum(line)+"\n" {
-		return nil, errors.New("it is damaged: its checksum is wrong")
-	}
 	m := &Manifest{}
-	if err := json.Unmarshal(line, m); err != nil {
-		return nil, fmt.Errorf("it is no manifest: %w", err)
+	if err := unseal(data, m); err != nil {
+		return nil, err
 	}
 	if m.Format > format {
 		return nil, &newerError{m.Format}
@@ -193,36 +202,19 @@ func (m *Manifest) check() error {
 		if q.Superstep < 1 || len(q.Blobs) == 0 || i > 0 && q.Name <= m.Queues[i-1].Name {
 			return fmt.Errorf("it is no manifest: queue %q, superstep %d, %d blobs", q.Name, q.Superstep, len(q.Blobs))
 		}
-		for _, b := range q.Blobs {
-			if _, ok := blobNumber(b.Name); !ok || b.Size < 0 || b.Bytes < 0 {
-				return fmt.Errorf("it is no manifest: queue %q has a blob %q of %d bytes", q.Name, b.Name, b.Size)
-			}
+		if err := checkBlobs(q.Blobs); err != nil {
+			return fmt.Errorf("it is no manifest: queue %q: %w", q.Name, err)
 		}
 	}
 	return nil
 }
 
-// manifestNames and blobNames match the names of blobs in a store. The first group is the number
-// of the checkpoint that the blob was written for.
-var (
-	manifestNames = regexp.MustCompile(`^checkpoint-(\d{8,18})$`)
-	blobNames     = regexp.MustCompile(`^state-(\d{8,18})-\d+-\d+$`)
-)
-
-func manifestName(number int) string { return fmt.Sprintf("checkpoint-%08d", number) }
-
-func blobName(number, queue, piece int) string {
-	return fmt.Sprintf("state-%08d-%d-%d", number, queue, piece)
-}
-
-func manifestNumber(name string) (int, bool) { return numberIn(manifestNames, name) }
-func blobNumber(name string) (int, bool)     { return numberIn(blobNames, name) }
-
-func numberIn(names *regexp.Regexp, name string) (int, bool) {
-	match := names.FindStringSubmatch(name)
-	if match == nil {
-		return 0, false
+// checkBlobs returns an error if this package cannot have written the descriptions of blobs.
+func checkBlobs(blobs []Blob) error {
+	for _, b := range blobs {
+		if n, ok := parseName(b.Name); !ok || n.kind != stateKind || b.Size < 0 || b.Bytes < 0 {
+			return fmt.Errorf("there is a blob %q of %d bytes", b.Name, b.Size)
+		}
 	}
-	n, err := strconv.Atoi(match[1])
-	return n, err == nil
+	return nil
 }

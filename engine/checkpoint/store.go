@@ -69,13 +69,34 @@ func OpenDir(on disk.FS, path string) (Store, error) {
 	return d, nil
 }
 
-// ReadDir returns a Store that reads the blobs of a directory, which a run may be using. It writes
-// and deletes nothing.
-func ReadDir(on disk.FS, path string) (Store, error) {
+// JoinDir returns a Store in a directory that another process of the same run has opened with
+// OpenDir. It does not lock the directory.
+func JoinDir(on disk.FS, path string) (Store, error) {
+	path, err := existingDir(path)
+	if err != nil {
+		return nil, err
+	}
+	return &joinedDir{dir{fs: on, path: path}}, nil
+}
+
+// existingDir returns the absolute path of a directory, which must be readable.
+func existingDir(path string) (string, error) {
 	path, err := filepath.Abs(path)
 	if err == nil {
 		_, err = os.ReadDir(path)
 	}
+	return path, err
+}
+
+// joinedDir is a dir without a lock.
+type joinedDir struct{ dir }
+
+func (d *joinedDir) Close() error { return nil }
+
+// ReadDir returns a Store that reads the blobs of a directory, which a run may be using. It writes
+// and deletes nothing.
+func ReadDir(on disk.FS, path string) (Store, error) {
+	path, err := existingDir(path)
 	if err != nil {
 		return nil, err
 	}

@@ -57,9 +57,12 @@ func (r *run) build() error {
 
 // localSubtasks returns the subtasks of a vertex that run in this process. The range is empty if the
 // vertex has too few subtasks: the plan has as many slots as its widest vertex has subtasks.
-func (r *run) localSubtasks(v *plan.Vertex) sharding.Range {
-	hi := min(r.subtaskRange.Hi, v.Parallelism)
-	return sharding.Range{Lo: min(r.subtaskRange.Lo, hi), Hi: hi}
+func (r *run) localSubtasks(v *plan.Vertex) sharding.Range { return localSubtasks(r.subtaskRange, v) }
+
+// localSubtasks returns the subtasks of a vertex among a range of subtask indices.
+func localSubtasks(here sharding.Range, v *plan.Vertex) sharding.Range {
+	hi := min(here.Hi, v.Parallelism)
+	return sharding.Range{Lo: min(here.Lo, hi), Hi: hi}
 }
 
 // workersOf returns the number of workers that have subtasks of a vertex. These workers have the
@@ -264,7 +267,11 @@ func (r *run) joinQueues() error {
 		if here.Empty() {
 			continue
 		}
-		g := &gang{run: r, queue: q, here: here, multiProcess: r.workersOf(v) > 1, resumed: r.env.From[q.Name]}
+		from, err := r.env.from(q.Name)
+		if err != nil {
+			return err
+		}
+		g := &gang{run: r, queue: q, here: here, multiProcess: r.workersOf(v) > 1, resumed: from}
 		g.begin()
 		r.gangs = append(r.gangs, g)
 		if !g.multiProcess {
@@ -275,7 +282,6 @@ func (r *run) joinQueues() error {
 		for t, worker := range r.hosts[:v.Parallelism] {
 			ranks[worker] = append(ranks[worker], t)
 		}
-		var err error
 		if g.group, err = r.part.Join(r.context, q.Name, ranks); err != nil {
 			return &groupError{queue: q.Name, workers: len(ranks), err: err}
 		}

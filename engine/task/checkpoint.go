@@ -2,37 +2,94 @@ package task
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"sync/atomic"
 
 	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// Checkpointer decides when the states of queues are saved, and takes them. Its methods are
-// called from the goroutines of the subtasks, which wait for them, so they must return soon.
+// Checkpointer decides when the states of queues are saved, and takes them. If the subtasks of a
+// queue are in several processes, each process has a Checkpointer. Due and Save are called from the
+// goroutines of the subtasks, which wait for them, so they must return soon.
 type Checkpointer interface {
+	// From returns the state from which a queue continues, or nil if the queue begins. It must be
+	// of the same superstep in all processes. Parts that no subtask of the process needs, as
+	// NeededParts says, may be empty. From is called before the subtasks start.
+	From(queue string) *Cut
 	// Due reports whether the state of a queue is to be saved after a superstep. It is called
 	// after each superstep, by subtask 0 of the queue, when the verdict is known.
 	Due(queue string, step int) bool
-	// Save takes the state of a queue after a superstep for which Due returned true, and after
-	// the last superstep in any case. Nothing else refers to the memory of c.
-	Save(queue string, c *Cut)
+	// Save takes what this process has of the state of a queue after a superstep, in all
+	// processes: after a superstep for which Due returned true, and after the last superstep in
+	// any case. Nothing else refers to the memory of s.
+	Save(queue string, s *Saved)
 }
 
-// checkCheckpoints returns an error if the settings for checkpoints do not fit the plan.
-func (e *Env) checkCheckpoints(p *plan.Plan, part Part) error {
-	if len(part.Slots) > 1 && (e.Checkpoints != nil || len(e.From) > 0) {
-		return fmt.Errorf("the subtasks of job %q are in %d workers: the states of queues are saved and restored only if all are in one", p.Job, len(part.Slots))
+// Saved is what one process has of the state of a queue after a superstep.
+type Saved struct {
+	// Cut has the parts of the subtasks in this process. Everything but Step, Last, Stopped and
+	// Parts is set only in the process with subtask 0.
+	Cut
+	// Here is the range of the subtasks in this process, and Subtasks is the number of all.
+	Here     sharding.Range
+	Subtasks int
+}
+
+// Pieces yields the bytes of the state that this process has. Their numbers among the pieces that
+// Cut.Pieces would yield of the whole state begin with first. A piece is valid until the next is
+// yielded.
+func (s *Saved) Pieces() (first int, pieces iter.Seq2[[]byte, error]) {
+	if s.Here.Lo == 0 {
+		return 0, s.Cut.Pieces()
 	}
-	for queue, from := range e.From {
-		if !slices.ContainsFunc(p.Queues, func(q plan.Queue) bool { return q.Name == queue }) {
-			return fmt.Errorf("there is a state of queue %q, which job %q does not have", queue, p.Job)
-		}
-		if err := from.check(); err != nil {
-			return fmt.Errorf("the state of queue %q: %w", queue, err)
+	return 1 + s.Here.Lo, func(yield func([]byte, error) bool) {
+		head := true
+		for piece, err := range s.Cut.Pieces() {
+			if (!head || err != nil) && !yield(piece, err) {
+				return
+			}
+			head = false
 		}
 	}
-	return nil
+}
+
+// NeededParts reports, for each of the parts of a Cut with the given number of subtasks, whether
+// worker w of the part needs it to continue queue q of plan p.
+func (t Part) NeededParts(p *plan.Plan, queue string, subtasks int) []bool {
+	needed := make([]bool, subtasks)
+	at := slices.IndexFunc(p.Vertices, func(v plan.Vertex) bool { return v.Queue == queue })
+	if at < 0 {
+		return needed
+	}
+	v := &p.Vertices[at]
+	here := localSubtasks(t.Slots[t.Worker], v)
+	if here.Empty() {
+		return needed
+	}
+	shards := sharding.Range{Lo: v.Ranges[here.Lo].Lo, Hi: v.Ranges[here.Hi-1].Hi}
+	for i := range needed {
+		of := sharding.Split(p.Shards, subtasks, i)
+		same := subtasks == v.Parallelism && here.Contains(i)
+		needed[i] = i == 0 || same || of.Lo < shards.Hi && shards.Lo < of.Hi
+	}
+	return needed
+}
+
+// from returns the state from which a queue continues, or nil.
+func (e *Env) from(queue string) (*Cut, error) {
+	if e.Checkpoints == nil {
+		return nil, nil
+	}
+	c := e.Checkpoints.From(queue)
+	if c == nil {
+		return nil, nil
+	}
+	if err := c.check(); err != nil {
+		return nil, fmt.Errorf("the state of queue %q: %w", queue, err)
+	}
+	return c, nil
 }
 
 // saving collects what the members of a gang save after one superstep. The members meet at the
@@ -43,8 +100,8 @@ type saving struct {
 	done  atomic.Int32
 }
 
-// save saves the state of the member after a superstep. The last member to do so passes the
-// state of the queue to Env.Checkpoints.
+// save saves the state of the member after a superstep. The last member of this process to do so
+// passes the states to Env.Checkpoints.
 func (m *member) save(step int, last, stopped bool) error {
 	m.current.Store(m.betweenStages)
 	return m.turn(func() error {
@@ -62,10 +119,13 @@ func (m *member) save(step int, last, stopped bool) error {
 				return nil
 			}
 			s.done.Store(0)
-			cut := s.cut
-			cut.Parts, s.cut = slices.Clone(s.parts), nil
+			all := &Saved{Cut: Cut{Step: step, Last: last, Stopped: stopped}, Here: g.here, Subtasks: g.vertex.Parallelism}
+			if s.cut != nil {
+				all.Cut = *s.cut
+			}
+			all.Parts, s.cut = slices.Clone(s.parts), nil
 			clear(s.parts)
-			m.run.env.Checkpoints.Save(g.queue.Name, cut)
+			m.run.env.Checkpoints.Save(g.queue.Name, all)
 			return nil
 		})
 	})

@@ -1,7 +1,6 @@
 package task
 
 import (
-	"context"
 	"math"
 	"sync"
 	"testing"
@@ -9,13 +8,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/engine/plan"
-	"github.com/superstep-ml/superstep/internal/transport"
-	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // stateStore is a Checkpointer that keeps the encoded states of one queue.
 type stateStore struct {
-	due func(step int) bool
+	due  func(step int) bool // nil means never
+	from *Cut                // from which queue q continues
 
 	mu    sync.Mutex
 	asked []int
@@ -27,17 +25,24 @@ func (k *stateStore) Due(queue string, step int) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.asked = append(k.asked, step)
-	return k.due(step)
+	return k.due != nil && k.due(step)
 }
 
-func (k *stateStore) Save(queue string, c *Cut) {
-	data, err := c.Encode()
+func (k *stateStore) From(queue string) *Cut {
+	if queue != "q" {
+		return nil
+	}
+	return k.from
+}
+
+func (k *stateStore) Save(queue string, s *Saved) {
+	data, err := s.Encode()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.saved == nil {
 		k.saved = make(map[int][]byte)
 	}
-	k.saved[c.Step] = data
+	k.saved[s.Step] = data
 	if err != nil {
 		k.err = err
 	}
@@ -67,7 +72,7 @@ func TestCheckpoints(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, []any{step, step == last, step == last && last == 5}, []any{from.Step, from.Last, from.Stopped})
 				var steps []int
-				_, got, gang := cutRun(t, p, most, Env{From: map[string]*Cut{"q": from}, Progress: func(e Progress) {
+				_, got, gang := cutRun(t, p, most, Env{Checkpoints: &stateStore{from: from}, Progress: func(e Progress) {
 					if e.Queue == "q" {
 						steps = append(steps, e.Step)
 					}
@@ -108,10 +113,7 @@ func TestCheckpoints(t *testing.T) {
 // TestCheckpointFailures requires that wrong settings, and a loop that cannot save its state,
 // are errors.
 func TestCheckpointFailures(t *testing.T) {
-	fine := &Cut{Step: 2, Parts: make([]CutPart, 1)}
-	_, got, _ := cutRun(t, 2, 100, Env{From: map[string]*Cut{"r": fine}})
-	require.ErrorContains(t, got.err, `there is a state of queue "r", which job "test" does not have`)
-	_, got, _ = cutRun(t, 2, 100, Env{From: map[string]*Cut{"q": {Step: 2}}})
+	_, got, _ := cutRun(t, 2, 100, Env{Checkpoints: &stateStore{from: &Cut{Step: 2}}})
 	require.ErrorContains(t, got.err, `the state of queue "q": 0 subtasks`)
 
 	g := queueGraph(8, 3, false, plan.Compute)
@@ -127,13 +129,4 @@ func TestCheckpointFailures(t *testing.T) {
 	got = g.run(t, t.Context(), 2, Env{Checkpoints: &stateStore{due: func(int) bool { return true }}}, queueHooks(gang))
 	require.ErrorIs(t, got.err, errBoom)
 	require.ErrorContains(t, got.err, "subtask 1 of 2")
-
-	p, err := plan.Compile(g.Graph, 2)
-	require.NoError(t, err)
-	parts := Part{
-		Slots: []sharding.Range{{Hi: 1}, {Lo: 1, Hi: 2}},
-		Join:  func(context.Context, string, [][]int) (Group, error) { return nil, errBoom },
-	}
-	_, err = NewWorker(p, nil, g.bindings(queueHooks(gang)), Env{Checkpoints: &stateStore{}, Network: transport.NewMem(0)}, parts)
-	require.ErrorContains(t, err, "in 2 workers")
 }

@@ -99,7 +99,8 @@ func (c *Cut) Pieces() iter.Seq2[[]byte, error] {
 	}
 }
 
-// CutOfPieces decodes what Pieces yielded. It checks the same as DecodeCut.
+// CutOfPieces decodes what Pieces yielded. It checks the same as DecodeCut. Pieces that are nil,
+// except for the first, become empty parts.
 func CutOfPieces(pieces [][]byte) (*Cut, error) {
 	if len(pieces) == 0 {
 		return nil, errors.New("decode the state of a queue: there is nothing")
@@ -109,7 +110,11 @@ func CutOfPieces(pieces [][]byte) (*Cut, error) {
 		err = errors.New("there is nothing")
 	}
 	for i := 1; i < len(pieces) && err == nil; i++ {
-		var part *CutPart
+		part := &CutPart{}
+		if pieces[i] == nil {
+			c.Parts = append(c.Parts, *part)
+			continue
+		}
 		if part, err = cutParts.Decode(pieces[i]); err == nil && part == nil {
 			err = fmt.Errorf("part %d is nothing", i-1)
 		}

@@ -70,12 +70,10 @@ type Env struct {
 	// synchronize after each superstep, even in several processes. A queue whose subtasks are in
 	// several processes cannot be regrouped.
 	Regroup func(queue string, step int) int
-	// Checkpoints, if set, gets the states of queues. The subtasks of all queues must be in this
-	// process.
+	// Checkpoints, if set, gets the states of queues, and has those from which they continue. A
+	// queue that continues reads its inputs again. If Checkpoints is set, it must be set in all
+	// processes of the run, and all subtasks of a queue synchronize after each superstep.
 	Checkpoints Checkpointer
-	// From has, by the name of the queue, the Cut from which a queue continues. The queue reads
-	// its inputs again. A queue without a Cut begins.
-	From map[string]*Cut
 	// AbandonAfter is how long the run waits for user functions to return after it has ended; 0
 	// means 10 seconds.
 	AbandonAfter time.Duration

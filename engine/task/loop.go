@@ -27,7 +27,8 @@ type GangSpec struct {
 	Subtasks int
 	Here     sharding.Range
 	// From is the Cut from which the queue continues, or nil if it begins. The loops may keep and
-	// change the parts of From.
+	// change the parts of From. Parts that no subtask in this process needs may be empty; see
+	// Part.NeededParts.
 	From *Cut
 	// RowsKept says that an earlier gang of this process ran the queue up to From. The session is
 	// then open and holds the rows of the subtasks' shards, and the inputs have nothing to read.
@@ -50,15 +51,16 @@ type Loop interface {
 	// engine broadcasts the verdict.
 	Stop(step int) (bool, error)
 	// After is called once the subtask knows the verdict on a superstep. last says that the
-	// superstep was the last of the gang: the queue ends, or is cut. After may call
-	// collectives, the same on every subtask. If all subtasks are in one process, all have
+	// superstep was the last of the gang: the queue ends, or is cut. save says that Save will be
+	// called. After may call collectives, the same on every subtask. If all subtasks are in one process, all have
 	// finished the stages of the superstep, and After may read the results of other subtasks.
 	// If they are in several processes it must not, as other subtasks may be in another
 	// superstep.
-	After(step int, last bool) error
+	After(step int, last, save bool) error
 	// Save is called after After, between two supersteps or after the last one. It returns that
 	// state of the subtask on which the result depends, so that a gang in another process can
-	// continue from it. The state refers to no memory of the loop, which goes on.
+	// continue from it. The state refers to no memory of the loop, which goes on. Save must not
+	// call collectives.
 	Save() (CutPart, error)
 	// Cut is called instead of the next superstep or of Finish. It returns the same state as
 	// Save, from which a gang of the given number of subtasks continues in this process. It fails

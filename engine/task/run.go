@@ -28,7 +28,7 @@ import (
 // Run uses one Worker that has the whole plan.
 func Run(ctx context.Context, p *plan.Plan, g *plan.Graph, bind Bindings, env Env) (*Report, error) {
 	began := time.Now()
-	w, err := NewWorker(p, g, bind, env, whole(p))
+	w, err := NewWorker(p, g, bind, env, Whole(p))
 	if err != nil {
 		return nil, err
 	}

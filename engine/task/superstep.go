@@ -165,13 +165,14 @@ func (m *member) loop() (parallelism int, err error) {
 		}
 		v, err := m.verdict(step)
 		last := v.stop || step == maxSteps
+		save := v.save || last && m.run.env.Checkpoints != nil
 		if err == nil {
-			err = m.settleStep(step, last || v.parallelism > 0)
+			err = m.settleStep(step, last || v.parallelism > 0, save)
 		}
 		if err != nil {
 			return 0, m.failAt(m.current.Load(), err)
 		}
-		if v.save || last && m.run.env.Checkpoints != nil {
+		if save {
 			if err := m.save(step, last, v.stop); err != nil {
 				return 0, err
 			}
@@ -308,7 +309,7 @@ func verdictOf(word int64) verdict {
 // broadcast, and no code relies on a synchronization between processes: After uses only the
 // results of its own collectives, and stages that communicate synchronize the members
 // themselves. So members continue at once, and may be in different supersteps if their stages
-// are independent. If queues may be cut, members always synchronize.
+// are independent. If queues may be cut or saved, members always synchronize.
 func (m *member) verdict(step int) (v verdict, err error) {
 	g := m.gang
 	m.current.Store(m.betweenStages)
@@ -325,7 +326,7 @@ func (m *member) verdict(step int) (v verdict, err error) {
 		m.deciding += end - m.stageEnd
 		m.stageEnd = end
 	}
-	if g.multiProcess && !g.queue.HasCriterion && m.run.env.Regroup == nil {
+	if g.multiProcess && !g.queue.HasCriterion && m.run.env.Regroup == nil && m.run.env.Checkpoints == nil {
 		if m.context.Err() != nil {
 			return v, errStopped
 		}
@@ -355,9 +356,9 @@ func (m *member) countWaiting() {
 }
 
 // settleStep calls After, once the verdict is known, and records the cost of the superstep.
-func (m *member) settleStep(step int, last bool) error {
+func (m *member) settleStep(step int, last, save bool) error {
 	g := m.gang
-	if err := m.body.After(step, last); err != nil {
+	if err := m.body.After(step, last, save); err != nil {
 		return err
 	}
 	if g.multiProcess {

@@ -209,7 +209,7 @@ func (b *testLoop) Stop(step int) (bool, error) {
 	return b.stop(step)
 }
 
-func (b *testLoop) After(step int, _ bool) error {
+func (b *testLoop) After(step int, _, _ bool) error {
 	if b.last && b.gang.after != nil {
 		return b.gang.after(step)
 	}

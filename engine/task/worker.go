@@ -66,9 +66,6 @@ func newWorker(p *plan.Plan, g *plan.Graph, bind Bindings, env Env, part Part) (
 	if err := checkBindings(p, &bind); err != nil {
 		return nil, err
 	}
-	if err := env.checkCheckpoints(p, part); err != nil {
-		return nil, err
-	}
 	r := &run{
 		plan: p, bind: &bind, env: env.withDefaults(), part: part, subtaskRange: part.Slots[part.Worker],
 		hosts: part.hosts(), progress: make([]vertexProgress, len(p.Vertices)),
@@ -90,8 +87,8 @@ func newWorker(p *plan.Plan, g *plan.Graph, bind Bindings, env Env, part Part) (
 	return w, nil
 }
 
-// whole returns the part that is the whole plan.
-func whole(p *plan.Plan) Part {
+// Whole returns the part that is the whole plan.
+func Whole(p *plan.Plan) Part {
 	slots := 1
 	if p != nil {
 		slots = max(p.Slots, 1)

@@ -160,7 +160,7 @@ func TestWorkerRefuses(t *testing.T) {
 	require.ErrorContains(t, w.Commit(nil), "commit with the outcomes of 0 workers, of 2")
 	require.ErrorContains(t, w.commit(nil, true), "worker 1 cannot commit")
 	require.NoError(t, w.Abort())
-	w, err = NewWorker(compiled, g.Graph, g.bindings(h), Env{SpillDir: t.TempDir()}, whole(compiled))
+	w, err = NewWorker(compiled, g.Graph, g.bindings(h), Env{SpillDir: t.TempDir()}, Whole(compiled))
 	require.NoError(t, err)
 	defer w.Close()
 	_, err = w.Run(context.Background())
@@ -193,7 +193,7 @@ func TestNetworkFails(t *testing.T) {
 					return fmt.Errorf("send: %w", &lostPeer{})
 				}}
 				env := Env{SpillDir: t.TempDir(), Collector: &taps{}}
-				w, err := NewWorker(compiled, g.Graph, g.bindings(with(op)), env, whole(compiled))
+				w, err := NewWorker(compiled, g.Graph, g.bindings(with(op)), env, Whole(compiled))
 				require.NoError(t, err)
 				defer w.Close()
 				require.NoError(t, w.Prepare())

@@ -75,6 +75,9 @@ type JobInfo struct {
 	// Lost has the last of these attempts, oldest first.
 	Restarts int           `msgpack:"restarts,omitempty" json:"restarts,omitempty"`
 	Lost     []LostAttempt `msgpack:"lost,omitempty" json:"lost,omitempty"`
+	// Origin says from which checkpoint the attempt continues. It is nil if the job has no
+	// checkpoints, and before worker 0 has chosen one.
+	Origin *Origin `msgpack:"origin,omitempty" json:"-"`
 	// Artifact is the SHA-256 of the executable that all workers run, and Build is its version.
 	Artifact    string    `msgpack:"artifact" json:"artifact,omitempty"`
 	Build       string    `msgpack:"build,omitempty" json:"build,omitempty"`
@@ -102,6 +105,8 @@ type LostAttempt struct {
 	Began  time.Time `msgpack:"began" json:"began"` // time at which its workers were deployed
 	Ended  time.Time `msgpack:"ended" json:"ended"` // time at which the job manager learned of the cause
 	Cause  string    `msgpack:"cause" json:"cause"` // first cause, with the worker and its task manager
+	// From says from which checkpoint it continued; "" if the job has none.
+	From string `msgpack:"from,omitempty" json:"from,omitempty"`
 }
 
 // Placed says on which task manager and slots a worker of a job runs.

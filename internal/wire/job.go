@@ -8,7 +8,7 @@ import (
 
 // Version is the version of the protocol. Sides with different versions refuse each other, and
 // the side with the lower version must be upgraded.
-const Version = 4
+const Version = 5
 
 // JobID is the permanent identifier of a job, such as "20260102-150405-iris-kmeans-7f3a".
 type JobID string
@@ -79,6 +79,8 @@ type RunOptions struct {
 	CheckBroadcasts bool   `msgpack:"check_broadcasts"`
 	CheckState      bool   `msgpack:"check_state,omitempty"`
 	LogLevel        string `msgpack:"log_level"`
+	// Checkpoints is nil if the states of the job's queues are not saved.
+	Checkpoints *Checkpoints `msgpack:"checkpoints,omitempty"`
 }
 
 // JobState is the state of a job. The core of the job manager defines its transitions.

@@ -228,7 +228,7 @@ func TestConversationOfAnotherVersion(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, stream.Send(&FromTaskManager{Register: &Register{Version: Version + 1, Name: "tm"}}))
 	_, err = stream.Recv()
-	require.EqualError(t, err, "the task manager tm speaks version 5 of the protocol and the job manager version 4: upgrade the job manager")
+	require.EqualError(t, err, fmt.Sprintf("the task manager tm speaks version %d of the protocol and the job manager version %d: upgrade the job manager", Version+1, Version))
 	require.Equal(t, codes.FailedPrecondition, Code(err))
 	require.Error(t, <-f.ended)
 }

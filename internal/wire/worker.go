@@ -63,6 +63,8 @@ type Deployment struct {
 	Memory     int64      `msgpack:"memory"`
 	WorkDir    string     `msgpack:"work_dir"` // directory for spilled data; the task manager removes it
 	Credential Credential `msgpack:"credential"`
+	// Resume says that the attempt continues from the job's newest checkpoint, if there is one.
+	Resume bool `msgpack:"resume,omitempty"`
 }
 
 // Credential has the credentials of a worker. They are valid only for the data plane of one
@@ -90,9 +92,10 @@ type ToWorker struct {
 type Prepare struct{}
 
 // Start is the command to run the worker's subtasks. Addresses[i] is the data address of worker
-// i.
+// i. Origin is what worker 0 has said in Prepared.
 type Start struct {
 	Addresses []string `msgpack:"addresses"`
+	Origin    *Origin  `msgpack:"origin,omitempty"`
 }
 
 // Commit is the command for worker 0 to make the results visible. Outcomes[i] is the Outcome in
@@ -137,8 +140,10 @@ type Resolved struct {
 	Graph []byte `msgpack:"graph"`
 }
 
-// Prepared says that the sinks have begun.
-type Prepared struct{}
+// Prepared says that the sinks have begun. Origin is nil if the job has no checkpoints.
+type Prepared struct {
+	Origin *Origin `msgpack:"origin,omitempty"`
+}
 
 // Collected has rows of a Collect for the client: an Arrow IPC stream with one or more batches
 // of one shard. The rows of a shard are sent in order.

@@ -53,7 +53,7 @@ func (j *job) start() *wire.Start {
 	for i, p := range j.info.Workers {
 		addresses[i] = p.Address
 	}
-	return &wire.Start{Addresses: addresses}
+	return &wire.Start{Addresses: addresses, Origin: j.info.Origin}
 }
 
 // request returns the request for the slots that the job waits for.
@@ -282,7 +282,11 @@ func (c *Core) ready(w *worker, r *wire.Ready) {
 
 // startAll sends all workers the command to start.
 func (c *Core) startAll(j *job) {
-	c.moveJob(j, jobStarted, "")
+	detail := ""
+	if o := j.info.Origin; o != nil && (o.Number > 0 || j.info.Restarts > 0) {
+		detail = "from " + o.String()
+	}
+	c.moveJob(j, jobStarted, detail)
 	j.info.Started, j.started = c.wall(), c.clock.Counted()
 	start := j.start()
 	for _, w := range j.workers {

@@ -12,8 +12,8 @@ import (
 )
 
 // If a worker of a job is lost before all workers have finished, the attempt is lost. The job
-// then begins again with another attempt, from superstep 1, unless its restart strategy forbids
-// it. An error that a worker reports fails the job, as another attempt would fail too. A job that
+// then begins again with another attempt, unless its restart strategy forbids it. The attempt
+// continues from the job's newest checkpoint, or from superstep 1 if there is none. An error that a worker reports fails the job, as another attempt would fail too. A job that
 // commits has a rule of its own (resume.go).
 //
 // A lost attempt goes through these steps:
@@ -145,8 +145,9 @@ func (c *Core) attemptLost(j *job, f *wire.Failure, how ending) bool {
 	c.moveJob(j, jobLost, "")
 	j.info.Failure, j.info.Restarts = nil, j.restarts.count
 	j.info.Lost = append(slices.Clone(j.info.Lost), wire.LostAttempt{
-		Number: j.info.Attempt, Began: j.deployed, Ended: c.wall(), Cause: shorten(f.Error(), maxCause),
+		Number: j.info.Attempt, Began: j.deployed, Ended: c.wall(), Cause: shorten(f.Error(), maxCause), From: origin(j.info.Origin),
 	})
+	j.info.Origin = nil
 	j.info.Lost = j.info.Lost[max(0, len(j.info.Lost)-maxLost):]
 	j.restartAt = l.now + delay
 	cause := *f
@@ -160,6 +161,15 @@ func (c *Core) attemptLost(j *job, f *wire.Failure, how ending) bool {
 	c.record(j, false)
 	c.stopAll(j, orderedCancel, "the attempt was lost: "+cause.Error())
 	return true
+}
+
+// origin says from which checkpoint an attempt continued; "" if the job has no checkpoints or the
+// attempt did not come so far.
+func origin(o *wire.Origin) string {
+	if o == nil {
+		return ""
+	}
+	return shorten(o.String(), maxCause)
 }
 
 // fence records that worker w, whose task manager was lost, may run until the lease has lapsed.

@@ -63,6 +63,7 @@ func (c *Core) deploy(j *job, n *taskManager, mode wire.WorkerMode, number int, 
 		Listen:      n.Host,
 		Advertise:   n.Host,
 		Memory:      n.Memory / int64(n.Slots) * int64(slots),
+		Resume:      j.restarts.count > 0,
 	}})
 	return w
 }
@@ -131,6 +132,7 @@ func (c *Core) reported(e Reported) {
 		}
 	case e.Prepared != nil:
 		if c.applyReport(w, saidPrepared) && w.job.info.State == wire.JobDeploying {
+			w.job.info.Origin = e.Prepared.Origin
 			c.startAll(w.job)
 		}
 	case e.Finished != nil:

@@ -55,6 +55,7 @@ type Job struct {
 	Attempt     int       `json:"attempt"`
 	Restarts    int       `json:"restarts,omitempty" doc:"how often it began again because an attempt was lost"`
 	Lost        []Attempt `json:"lost,omitempty" doc:"the last of the attempts that were lost, oldest first"`
+	From        string    `json:"from,omitempty" doc:"checkpoint from which the attempt continues; absent without checkpoints"`
 	Artifact    string    `json:"artifact,omitempty" doc:"SHA-256 of the executable that its workers run"`
 	Build       string    `json:"build,omitempty" doc:"version of the executable, for people"`
 	Fingerprint string    `json:"fingerprint,omitempty" doc:"of its graph"`
@@ -72,6 +73,7 @@ type Attempt struct {
 	Began  time.Time `json:"began" doc:"when its workers were deployed"`
 	Ended  time.Time `json:"ended" doc:"when the cause was known"`
 	Cause  string    `json:"cause" doc:"first cause"`
+	From   string    `json:"from,omitempty" doc:"checkpoint from which it continued"`
 }
 
 // Failure says why a job failed.
@@ -241,6 +243,9 @@ func jobOf(j *wire.JobInfo) Job {
 		ID: string(j.ID), Name: j.Name, State: j.State.String(), Detail: j.Detail, Parallelism: j.Parallelism, Slots: j.Slots, Shards: j.Shards,
 		Seed: j.Seed, Attempt: j.Attempt, Restarts: j.Restarts, Artifact: j.Artifact, Build: j.Build, Fingerprint: j.Fingerprint, Submitted: j.Submitted, Started: j.Started, Ended: j.Ended,
 		Failure: failureOf(j.Failure), Workers: make([]Placed, len(j.Workers)), Progress: progressOf(j.Progress),
+	}
+	if j.Origin != nil {
+		out.From = j.Origin.String()
 	}
 	for _, a := range j.Lost {
 		out.Lost = append(out.Lost, Attempt(a))

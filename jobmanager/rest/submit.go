@@ -24,22 +24,27 @@ import (
 // Submission is a request to run a job that is built into the job manager's own executable. The
 // job's workers run the same executable.
 type Submission struct {
-	Name            string         `json:"name" doc:"of the built-in job, such as kmeans"`
-	Args            map[string]any `json:"args,omitempty" doc:"arguments by the names that the job's program gives their fields, such as Input; paths are paths on the machines of the task managers"`
-	Parallelism     int            `json:"parallelism,omitempty" doc:"default 1"`
-	Shards          int            `json:"shards,omitempty" doc:"a power of two, on which results may depend; default 128"`
-	Seed            uint64         `json:"seed,omitempty"`
-	Dir             string         `json:"dir,omitempty" doc:"absolute path that relative paths begin at; default: where the task managers start workers"`
-	WaitTimeout     string         `json:"wait_timeout,omitempty" doc:"how long to wait for slots, such as 90s or 1h30m; default: for ever"`
-	Restart         string         `json:"restart,omitempty" enum:"restart" doc:"when the job begins again after the loss of a worker; default exponential-delay"`
-	RestartAttempts int            `json:"restart_attempts,omitempty" doc:"most restarts, within restart_window for failure-rate; 0: 3, or no limit for exponential-delay"`
-	RestartDelay    string         `json:"restart_delay,omitempty" doc:"from the loss to the next attempt, such as 5s; exponential-delay doubles it every time, up to a minute; default 1s"`
-	RestartWindow   string         `json:"restart_window,omitempty" doc:"period of failure-rate; for exponential-delay, how long an attempt runs before the delay is the first again; default 10m"`
-	BatchRows       int            `json:"batch_rows,omitempty" doc:"rows per batch; 0: the default"`
-	Memory          int64          `json:"memory,omitempty" doc:"budget of exchanges per slot, in bytes; 0: the task manager's share"`
-	IfExists        string         `json:"if_exists,omitempty" enum:"exists" doc:"what to do where a result is there already; default fail"`
-	CheckBroadcasts bool           `json:"check_broadcasts,omitempty" doc:"whether to check that every subtask sees the same broadcast rows"`
-	LogLevel        string         `json:"log_level,omitempty" enum:"level" doc:"of the workers"`
+	Name                 string         `json:"name" doc:"of the built-in job, such as kmeans"`
+	Args                 map[string]any `json:"args,omitempty" doc:"arguments by the names that the job's program gives their fields, such as Input; paths are paths on the machines of the task managers"`
+	Parallelism          int            `json:"parallelism,omitempty" doc:"default 1"`
+	Shards               int            `json:"shards,omitempty" doc:"a power of two, on which results may depend; default 128"`
+	Seed                 uint64         `json:"seed,omitempty"`
+	Dir                  string         `json:"dir,omitempty" doc:"absolute path that relative paths begin at; default: where the task managers start workers"`
+	WaitTimeout          string         `json:"wait_timeout,omitempty" doc:"how long to wait for slots, such as 90s or 1h30m; default: for ever"`
+	Restart              string         `json:"restart,omitempty" enum:"restart" doc:"when the job begins again after the loss of a worker; default exponential-delay"`
+	RestartAttempts      int            `json:"restart_attempts,omitempty" doc:"most restarts, within restart_window for failure-rate; 0: 3, or no limit for exponential-delay"`
+	RestartDelay         string         `json:"restart_delay,omitempty" doc:"from the loss to the next attempt, such as 5s; exponential-delay doubles it every time, up to a minute; default 1s"`
+	RestartWindow        string         `json:"restart_window,omitempty" doc:"period of failure-rate; for exponential-delay, how long an attempt runs before the delay is the first again; default 10m"`
+	CheckpointDir        string         `json:"checkpoint_dir,omitempty" doc:"where the states of queues are saved while the job runs: a directory that the task managers share, or s3://BUCKET/PREFIX"`
+	CheckpointEvery      string         `json:"checkpoint_every,omitempty" doc:"how often, such as 30s, which is the default"`
+	CheckpointSupersteps int            `json:"checkpoint_supersteps,omitempty" doc:"how often, in supersteps, in place of checkpoint_every"`
+	CheckpointFailAfter  string         `json:"checkpoint_fail_after,omitempty" doc:"fail if they could not be saved for this long; default: go on"`
+	Resume               bool           `json:"resume,omitempty" doc:"whether the job continues from the newest checkpoint that is there already"`
+	BatchRows            int            `json:"batch_rows,omitempty" doc:"rows per batch; 0: the default"`
+	Memory               int64          `json:"memory,omitempty" doc:"budget of exchanges per slot, in bytes; 0: the task manager's share"`
+	IfExists             string         `json:"if_exists,omitempty" enum:"exists" doc:"what to do where a result is there already; default fail"`
+	CheckBroadcasts      bool           `json:"check_broadcasts,omitempty" doc:"whether to check that every subtask sees the same broadcast rows"`
+	LogLevel             string         `json:"log_level,omitempty" enum:"level" doc:"of the workers"`
 }
 
 // Cancellation says why a job is cancelled.
@@ -112,6 +117,7 @@ func (b *Submission) spec() (wire.JobSpec, error) {
 		spec.Restart.Strategy, _ = wire.ParseRestartStrategy(b.Restart)
 	}
 	spec.Restart.Attempts = b.RestartAttempts
+	saved := wire.Checkpoints{Dir: b.CheckpointDir, Supersteps: b.CheckpointSupersteps, Resume: b.Resume}
 	for _, d := range []struct {
 		field, text string
 		into        *time.Duration
@@ -119,6 +125,8 @@ func (b *Submission) spec() (wire.JobSpec, error) {
 		{"wait_timeout", b.WaitTimeout, &spec.WaitTimeout},
 		{"restart_delay", b.RestartDelay, &spec.Restart.Delay},
 		{"restart_window", b.RestartWindow, &spec.Restart.Window},
+		{"checkpoint_every", b.CheckpointEvery, &saved.Every},
+		{"checkpoint_fail_after", b.CheckpointFailAfter, &saved.FailAfter},
 	} {
 		if d.text == "" {
 			continue
@@ -128,6 +136,12 @@ func (b *Submission) spec() (wire.JobSpec, error) {
 			return spec, badRequest("give a number with a unit, such as 90s", "%s %q is not a duration", d.field, clip(d.text))
 		}
 		*d.into = given
+	}
+	if saved != (wire.Checkpoints{}) {
+		if err := saved.Check(); err != nil {
+			return spec, badRequest("checkpoint_dir says where the states are saved", "checkpoints: %v", err)
+		}
+		spec.Run.Checkpoints = &saved
 	}
 	var err error
 	spec.Args, err = encodeArgs(b.Args)

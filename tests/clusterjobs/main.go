@@ -47,11 +47,16 @@ var job = engine.Define("clusterjobs", func(b *engine.Builder, a args) error {
 		return row{i % 101, draws.Float64() - 0.5}
 	})
 	var (
-		data = comqueue.PartitionedRows("rows")
-		sums = shared.Scratch[[]float64]("sums")
+		data   = comqueue.PartitionedRows("rows")
+		sums   = shared.Scratch[[]float64]("sums")
+		totals = shared.Replicated("totals", shared.Float64s())
 	)
 	model := comqueue.New(b, "sums").
 		InitWithPartitionedData(data, operators.PartitionByHash(rows, "key")).
+		Begin(func(ctx *comqueue.ComContext) error {
+			totals.Put(ctx, make([]float64, 8))
+			return nil
+		}).
 		Init(func(ctx *comqueue.ComContext) error {
 			sums.Put(ctx, make([]float64, 8))
 			return nil
@@ -64,9 +69,15 @@ var job = engine.Define("clusterjobs", func(b *engine.Builder, a args) error {
 			return nil
 		})).
 		Add(comqueue.AllReduce(sums)).
+		Do(func(ctx *comqueue.ComContext) error {
+			for i, v := range sums.Get(ctx) {
+				totals.Get(ctx)[i] += v
+			}
+			return nil
+		}).
 		Add(comqueue.Named("fault", comqueue.Do(a.fault))).
 		SetMaxIter(a.Steps).
-		CloseOnNode0(comqueue.Output(func(ctx *comqueue.ComContext) ([]float64, error) { return sums.Get(ctx), nil })).
+		CloseOnNode0(comqueue.Output(func(ctx *comqueue.ComContext) ([]float64, error) { return totals.Get(ctx), nil })).
 		Exec()
 	if a.Output != "" {
 		operators.WriteCSV(rows, a.Output, operators.CSVWriteOptions{})

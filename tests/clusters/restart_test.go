@@ -118,3 +118,62 @@ func TestCrashesInTheSameWay(t *testing.T) {
 	m.requireFree()
 	require.Empty(t, m.allWorkers())
 }
+
+// TestRestartsContinue kills the worker of a running job that has no subtask 0, then the one that
+// has it, and then a task manager. Each attempt must continue from a checkpoint of the one before,
+// and the job must have the results of an undisturbed run, byte for byte. No checkpoints may be left.
+func TestRestartsContinue(t *testing.T) {
+	t.Parallel()
+	m := startShortTimeouts(t)
+	dir := t.TempDir()
+	path := programs.Build(t, "./tests/clusterjobs")
+	args := func(name string) []string {
+		require.NoError(t, os.Mkdir(filepath.Join(dir, name), 0o700))
+		return []string{"--steps", "600", "--output", filepath.Join(dir, name, "rows.csv")}
+	}
+	undisturbed := programs.Execute(t, nil, path, append(args("want"), "--progress", "off")...)
+	require.Zero(t, undisturbed.Code, undisturbed.Stderr)
+
+	checkpoints := filepath.Join(dir, "checkpoints")
+	c := m.start(append(args("got"), "--pause", "3ms", "--checkpoint-dir", checkpoints, "--checkpoint-every", "10steps", "--restart-delay", "50ms")...)
+	written := ""
+	next := func(attempt int) []int {
+		workers := m.runs(c, attempt)
+		require.Eventually(t, func() bool {
+			found, err := filepath.Glob(filepath.Join(checkpoints, "checkpoint-*"))
+			require.NoError(t, err)
+			if len(found) == 0 || found[len(found)-1] == written {
+				return false
+			}
+			written = found[len(found)-1]
+			return true
+		}, waitLimit, time.Millisecond, "attempt %d has written no checkpoint: %s", attempt, &c.err)
+		return workers
+	}
+	require.NoError(t, syscall.Kill(next(1)[1], syscall.SIGKILL))
+	require.NoError(t, syscall.Kill(next(2)[0], syscall.SIGKILL))
+	next(3)
+	require.NoError(t, m.tasks[1].Process.Kill())
+	_ = m.tasks[1].Wait()
+	m.startTask(1)
+	m.runs(c, 4)
+	require.Zero(t, c.wait(t, waitLimit), "%s", &c.err)
+
+	require.Equal(t, undisturbed.Stdout, c.out.String())
+	require.Equal(t, filesBelow(t, filepath.Join(dir, "want")), filesBelow(t, filepath.Join(dir, "got")))
+	m.requireFree()
+	require.Empty(t, filesBelow(t, checkpoints))
+	list := m.client("list", "-o", "json")
+	var jobs []struct {
+		ID   string
+		Lost []struct{ From string }
+	}
+	require.NoError(t, json.Unmarshal([]byte(list.Stdout), &jobs), list.Stderr)
+	require.Equal(t, "superstep 1", jobs[0].Lost[0].From)
+	for _, lost := range jobs[0].Lost[1:] {
+		require.Regexp(t, `^checkpoint \d+ of .*: queue "sums" continues after superstep \d+0$`, lost.From)
+	}
+	require.Len(t, jobs[0].Lost, 3)
+	says(t, m.client("show", jobs[0].ID).Stdout, "CONTINUED FROM", "superstep 1", `queue "sums" continues after superstep`)
+	says(t, c.err.String(), `"state":"running","detail":"from checkpoint`)
+}

@@ -2,11 +2,13 @@ package commands
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"github.com/zeebo/xxh3"
 
 	"github.com/superstep-ml/superstep/engine/checkpoint"
 	"github.com/superstep-ml/superstep/internal/disk"
@@ -49,13 +51,14 @@ $`, out)
 	require.Len(t, manifests, 2)
 	require.Equal(t, 20, manifests[0].Queues[0].Superstep)
 
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "state-00000002-0-0"), nil, 0o600))
+	piece := func(step int) string { return fmt.Sprintf("state-00000001-%016x-%d-0", xxh3.HashString("a"), step) }
+	require.NoError(t, os.WriteFile(filepath.Join(dir, piece(20)), nil, 0o600))
 	code, _, _ = run(t, nil, "checkpoints", dir)
 	require.Zero(t, code, "without --verify states are not read")
 	code, out, errOut = run(t, nil, "checkpoints", dir, "--verify")
 	require.Equal(t, exitFailed, code)
 	require.Contains(t, out, "cannot be used")
-	require.Contains(t, errOut, "checkpoint 2 in "+dir+" cannot be used: queue \"a\", superstep 20: state-00000002-0-0: it is damaged")
-	_, err = os.Stat(filepath.Join(dir, "state-00000001-0-0"))
+	require.Contains(t, errOut, "checkpoint 2 in "+dir+" cannot be used: queue \"a\", superstep 20: "+piece(20)+": it is damaged")
+	_, err = os.Stat(filepath.Join(dir, piece(10)))
 	require.NoError(t, err)
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -133,7 +134,7 @@ func TestCompletionInShells(t *testing.T) {
 func TestVersion(t *testing.T) {
 	code, out, _ := run(t, nil, "version")
 	require.Zero(t, code)
-	require.Equal(t, "superstep "+wire.Build()+", protocol 4\n", out)
+	require.Equal(t, fmt.Sprintf("superstep %s, protocol %d\n", wire.Build(), wire.Version), out)
 }
 
 // now is the current time in tests that print tables.

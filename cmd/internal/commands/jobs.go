@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -209,7 +210,10 @@ func writeAttempts(w io.Writer, j *wire.JobInfo) error {
 	if older := j.Restarts - len(j.Lost); older > 0 {
 		fmt.Fprintf(w, "%d earlier attempts are not listed\n", older)
 	}
-	t := table{head: []string{"attempt", "began", "ended", "why it ended"}}
+	t := table{head: []string{"attempt", "began", "ended", "why it ended", "continued from"}}
+	if j.Origin == nil && !slices.ContainsFunc(j.Lost, func(a wire.LostAttempt) bool { return a.From != "" }) {
+		t.head = t.head[:len(t.head)-1]
+	}
 	at := func(when time.Time) string {
 		if when.IsZero() {
 			return "-"
@@ -219,14 +223,18 @@ func writeAttempts(w io.Writer, j *wire.JobInfo) error {
 	last := wire.LostAttempt{}
 	for _, last = range j.Lost {
 		cause, _, _ := strings.Cut(last.Cause, "\n")
-		t.row(strconv.Itoa(last.Number), at(last.Began), at(last.Ended), cause)
+		t.row([]string{strconv.Itoa(last.Number), at(last.Began), at(last.Ended), cause, last.From}[:len(t.head)]...)
 	}
 	if j.Attempt > last.Number {
 		began := j.Started
 		if began.Before(last.Ended) { // it has not begun to run yet
 			began = time.Time{}
 		}
-		t.row(strconv.Itoa(j.Attempt), at(began), at(j.Ended), j.State.String())
+		from := ""
+		if j.Origin != nil {
+			from = j.Origin.String()
+		}
+		t.row([]string{strconv.Itoa(j.Attempt), at(began), at(j.Ended), j.State.String(), from}[:len(t.head)]...)
 	}
 	return t.write(w)
 }

@@ -56,7 +56,7 @@ func TestFaults(t *testing.T) {
 				if err != nil {
 					return nil, err
 				}
-				c, _, err := j.Load(t.Context())
+				c, _, err := j.Load(t.Context(), nil)
 				if err != nil || c == nil {
 					return nil, err
 				}

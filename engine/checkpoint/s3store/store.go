@@ -42,7 +42,7 @@ type Store struct {
 	bucket *s3.Bucket
 	place  string // as the user has written it
 	prefix string // of all keys: empty or with a slash at its end
-	lease  *lease
+	lease  *lease // nil after Join
 }
 
 // Is reports whether a place is in a store, rather than a directory.
@@ -52,6 +52,20 @@ func Is(place string) bool { return strings.HasPrefix(place, Scheme) }
 // has the place, Open fails. If that run has ended without giving the place back, Open waits until
 // its lease has ended, for a minute at most.
 func Open(ctx context.Context, place string, c Config) (*Store, error) {
+	s, err := Join(place, c)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.open(ctx, c); err != nil {
+		s.bucket.Close()
+		return nil, fmt.Errorf("%s: %w", place, err)
+	}
+	return s, nil
+}
+
+// Join returns a Store at a place that another process of the same run has opened with Open. It
+// takes no lease, and sends no request.
+func Join(place string, c Config) (*Store, error) {
 	bucket, prefix, err := parse(place)
 	if err != nil {
 		return nil, err
@@ -63,10 +77,6 @@ func Open(ctx context.Context, place string, c Config) (*Store, error) {
 	config.Transport = c.Transport
 	s := &Store{place: place, prefix: prefix}
 	if s.bucket, err = s3.Open(config, bucket); err != nil {
-		return nil, fmt.Errorf("%s: %w", place, err)
-	}
-	if err := s.open(ctx, c); err != nil {
-		s.bucket.Close()
 		return nil, fmt.Errorf("%s: %w", place, err)
 	}
 	return s, nil
@@ -103,11 +113,19 @@ func parse(place string) (bucket, prefix string, err error) {
 
 // Put implements checkpoint.Store.
 func (s *Store) Put(ctx context.Context, name string, data []byte) error {
-	if err := s.lease.hold(ctx); err != nil {
+	if err := s.hold(ctx); err != nil {
 		return err
 	}
 	_, err := s.bucket.Put(ctx, s.prefix+name, data, s3.Condition{})
 	return err
+}
+
+// hold returns an error if the lease is lost.
+func (s *Store) hold(ctx context.Context) error {
+	if s.lease == nil {
+		return nil
+	}
+	return s.lease.hold(ctx)
 }
 
 // Get implements checkpoint.Store.
@@ -130,7 +148,7 @@ func (s *Store) List(ctx context.Context) ([]string, error) {
 
 // Delete implements checkpoint.Store.
 func (s *Store) Delete(ctx context.Context, name string) error {
-	if err := s.lease.hold(ctx); err != nil {
+	if err := s.hold(ctx); err != nil {
 		return err
 	}
 	return s.bucket.Delete(ctx, s.prefix+name)
@@ -141,6 +159,9 @@ func (s *Store) String() string { return s.place }
 // Close implements checkpoint.Store. It gives the lease back.
 func (s *Store) Close() error {
 	defer s.bucket.Close()
+	if s.lease == nil {
+		return nil
+	}
 	ctx, cancel := context.WithTimeoutCause(context.Background(), closeTime, fmt.Errorf("there was no answer within %v", closeTime))
 	defer cancel()
 	if err := s.lease.giveBack(ctx); err != nil {

@@ -1,0 +1,161 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/engine/checkpoint"
+	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/engine/task"
+	"github.com/superstep-ml/superstep/internal/wire"
+	"github.com/superstep-ml/superstep/shared/sharding"
+)
+
+// partAt returns what a process with one of three subtasks has of a state.
+func partAt(process, step int, last bool) *task.Saved {
+	return &task.Saved{
+		Cut:  task.Cut{Step: step, Last: last, Parts: []task.CutPart{{Own: []byte{byte(step), byte(process)}}}},
+		Here: sharding.Range{Lo: process, Hi: process + 1}, Subtasks: 3,
+	}
+}
+
+// processes starts the savers of a run of three processes with queue q, in which only the first two
+// have a subtask of queue r.
+func processes(t *testing.T, store *memoryStore, settings checkpointConfig, resume bool, fail func(error)) []*saver {
+	settings.resume = resume
+	p := &plan.Plan{Shards: 4, Queues: []plan.Queue{{Name: "q"}, {Name: "r"}}, Slots: 3}
+	for i, q := range p.Queues {
+		v := plan.Vertex{Queue: q.Name, Parallelism: 3 - i}
+		for k := range v.Parallelism {
+			v.Ranges = append(v.Ranges, sharding.Split(4, v.Parallelism, k))
+		}
+		p.Vertices = append(p.Vertices, v)
+	}
+	var savers []*saver
+	for i := range 3 {
+		run := &checkpointed{plan: p, part: task.Part{Worker: i, Slots: []sharding.Range{{Hi: 1}, {Lo: 1, Hi: 2}, {Lo: 2, Hi: 3}}}, key: "k"}
+		s := newSaver(store, &settings, hclog.NewNullLogger(), fail)
+		s.several = true
+		if i == 0 {
+			require.NoError(t, s.lead(t.Context(), checkpoint.Run{Job: "j"}, &settings, run))
+		} else {
+			require.NoError(t, s.join(t.Context(), savers[0].origin, run))
+		}
+		s.start()
+		savers = append(savers, s)
+	}
+	return savers
+}
+
+// TestSaversOfProcesses requires that a checkpoint is written when all processes have written their
+// parts, that no other state is due before, that the last state of a queue does not replace one
+// that is awaited, and that each process continues from what it needs.
+func TestSaversOfProcesses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &memoryStore{blobs: make(map[string][]byte)}
+		fail := func(err error) { panic(err) }
+		savers := processes(t, store, checkpointConfig{steps: 2}, false, fail)
+		require.Equal(t, &wire.Origin{Generation: 1}, savers[0].origin)
+		save := func(step int, last bool, of ...int) {
+			for _, i := range of {
+				savers[i].Save("q", partAt(i, step, last))
+			}
+			time.Sleep(time.Second)
+		}
+		require.False(t, savers[0].Due("q", 1))
+		require.True(t, savers[0].Due("q", 2))
+		save(2, false, 0, 1)
+		require.Empty(t, store.steps(t), "the part of process 2 is missing")
+		require.False(t, savers[0].Due("q", 3))
+		require.False(t, savers[0].Due("q", 4), "the state before is not written yet")
+		save(2, false, 2)
+		require.Equal(t, map[string]int{"q": 2}, store.steps(t))
+		require.True(t, savers[0].Due("q", 5), "a state is overdue")
+		require.False(t, savers[0].Due("q", 5))
+		store.setFailure(errors.New("no space left"))
+		save(5, false, 0)
+		store.setFailure(nil)
+		save(5, false, 1, 2)
+		save(6, true, 0, 1, 2) // while process 0 waits before it tries again
+		time.Sleep(2 * time.Second)
+		require.Equal(t, map[string]int{"q": 6}, store.steps(t))
+		for i := range 2 {
+			cut := partAt(i, 3, false)
+			cut.Subtasks = 2
+			savers[i].Save("r", cut)
+		}
+		time.Sleep(time.Second)
+		require.Equal(t, map[string]int{"q": 6, "r": 3}, store.steps(t))
+		for _, s := range savers {
+			s.close(endLeft)
+		}
+
+		savers = processes(t, store, checkpointConfig{steps: 2}, true, fail)
+		require.Equal(t, 6, savers[0].origin.Queues[0].Superstep)
+		for i, want := range [][]int{{0}, {0, 1}, {0, 2}} {
+			var parts []int
+			for k, part := range savers[i].From("q").Parts {
+				if part.Own != nil {
+					require.Equal(t, []byte{6, byte(k)}, part.Own)
+					parts = append(parts, k)
+				}
+			}
+			require.Equal(t, want, parts)
+			require.Equal(t, i == 2, savers[i].From("r") == nil, "process 2 has no subtask of queue r")
+		}
+		for _, i := range []int{2, 1} {
+			savers[i].close(endLeft)
+		}
+		savers[0].close(endSucceeded)
+		require.Empty(t, store.blobs)
+	})
+}
+
+// TestLastStateIsNoReplacement requires that a process still writes a state that process 0 awaits
+// when the last state of the queue is saved.
+func TestLastStateIsNoReplacement(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &memoryStore{blobs: make(map[string][]byte), takes: time.Second}
+		savers := processes(t, store, checkpointConfig{steps: 1}, false, nil)
+		savers[2].Save("q", partAt(2, 1, false)) // process 2 is slow, and has not begun to write superstep 2
+		synctest.Wait()
+		for i, s := range savers {
+			s.Save("q", partAt(i, 2, false))
+			synctest.Wait()
+			s.Save("q", partAt(i, 3, true))
+			synctest.Wait()
+		}
+		time.Sleep(time.Minute)
+		require.Equal(t, map[string]int{"q": 3}, store.steps(t))
+		for _, s := range savers {
+			s.close(endLeft)
+		}
+	})
+}
+
+// TestMissingPartFails requires that a run ends after --checkpoint-fail-after if a process does not
+// write its part.
+func TestMissingPartFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &memoryStore{blobs: make(map[string][]byte)}
+		ctx, cancel := context.WithCancelCause(t.Context())
+		defer cancel(nil)
+		savers := processes(t, store, checkpointConfig{steps: 1, failAfter: 90 * time.Second}, false, cancel)
+		for i, s := range savers[:2] {
+			s.Save("q", partAt(i, 1, false))
+		}
+		time.Sleep(89 * time.Second)
+		require.NoError(t, ctx.Err())
+		time.Sleep(2 * time.Second)
+		require.ErrorContains(t, context.Cause(ctx), "no checkpoint could be written for 1m30s")
+		for _, s := range savers {
+			s.close(endLeft)
+		}
+	})
+}

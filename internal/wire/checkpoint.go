@@ -1,0 +1,70 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Checkpoints are the settings of a job's checkpoints.
+type Checkpoints struct {
+	// Dir is a directory that all machines of the cluster share, an absolute path, or a place in
+	// an S3-compatible store such as s3://bucket/prefix.
+	Dir string `msgpack:"dir"`
+	// Every is the time between two checkpoints, and Supersteps the number of supersteps. If both
+	// are 0, the workers use their default.
+	Every      time.Duration `msgpack:"every,omitempty"`
+	Supersteps int           `msgpack:"supersteps,omitempty"`
+	FailAfter  time.Duration `msgpack:"fail_after,omitempty"` // 0 means never
+	// Resume says that the first attempt continues from a checkpoint, too.
+	Resume bool `msgpack:"resume,omitempty"`
+}
+
+// Check returns an error for the first setting that cannot be used.
+func (c *Checkpoints) Check() error {
+	switch {
+	case c.Dir == "":
+		return errors.New("there is no directory for them")
+	case !filepath.IsAbs(c.Dir) && !strings.Contains(c.Dir, "://"):
+		return fmt.Errorf("the directory %q is not an absolute path", c.Dir)
+	case c.Every < 0 || c.Supersteps < 0 || c.FailAfter < 0:
+		return errors.New("a time or a number of supersteps is negative")
+	case c.Every > 0 && c.Supersteps > 0:
+		return fmt.Errorf("both every %v and every %d supersteps: want one of them", c.Every, c.Supersteps)
+	}
+	return nil
+}
+
+// Origin says from which checkpoint an attempt continues. Worker 0 chooses it.
+type Origin struct {
+	// Generation is the number of the attempt in the store of the checkpoints.
+	Generation int `msgpack:"generation"`
+	// Number is the number of the checkpoint; 0 means that the attempt begins at superstep 1.
+	Number  int           `msgpack:"number,omitempty"`
+	Written time.Time     `msgpack:"written,omitzero"`
+	Queues  []OriginQueue `msgpack:"queues,omitempty"`
+}
+
+// OriginQueue is a queue in a checkpoint.
+type OriginQueue struct {
+	Name      string `msgpack:"name"`
+	Superstep int    `msgpack:"superstep"`       // the last superstep that was done
+	Ended     bool   `msgpack:"ended,omitempty"` // no superstep follows
+}
+
+// String says when the checkpoint was written, and where each queue continues.
+func (o *Origin) String() string {
+	if o.Number == 0 {
+		return "superstep 1"
+	}
+	where := make([]string, len(o.Queues))
+	for i, q := range o.Queues {
+		where[i] = fmt.Sprintf("queue %q continues after superstep %d", q.Name, q.Superstep)
+		if q.Ended {
+			where[i] = fmt.Sprintf("queue %q has done all of its %d supersteps", q.Name, q.Superstep)
+		}
+	}
+	return fmt.Sprintf("checkpoint %d of %s: %s", o.Number, o.Written.Local().Format("2006-01-02 15:04:05"), strings.Join(where, ", "))
+}
