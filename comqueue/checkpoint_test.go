@@ -14,7 +14,7 @@ import (
 
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/internal/s3/s3test"
+	"github.com/superstep-ml/superstep/internal/s3test"
 	"github.com/superstep-ml/superstep/internal/testsize"
 	"github.com/superstep-ml/superstep/shared"
 )
