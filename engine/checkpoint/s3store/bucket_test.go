@@ -395,6 +395,8 @@ func TestErrors(t *testing.T) {
 	defer b.close()
 	_, err = b.put(t.Context(), "k", nil, condition{})
 	require.ErrorContains(t, err, "the answer has no ETag; is this the URL of an S3 store?")
+	_, err = b.get(t.Context(), "k", 100)
+	require.ErrorContains(t, err, "the answer is no object of an S3 store: Last-Modified")
 	server.Bucket = "elsewhere"
 	require.ErrorContains(t, list(func(*settings) {}), "NoSuchBucket: The specified bucket does not exist: create the bucket, or correct its name or the endpoint")
 

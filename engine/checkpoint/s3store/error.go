@@ -64,8 +64,10 @@ func cause(err error) error {
 		return wrong
 	case errors.As(err, &request):
 		return &networkError{request.Err} // without the URL, as callers name the place
-	case !errors.As(err, &answer) || answer.StatusCode == 0: // the library's own
+	case !errors.As(err, &answer):
 		return err
+	case answer.StatusCode == 0: // the library's own
+		return &answerError{fmt.Errorf("the answer is no object of an S3 store: %w", err)}
 	}
 	if answer.XMLName.Local == "" { // the library has guessed the code
 		answer.Code, answer.Message = "", ""
