@@ -18,7 +18,7 @@ import (
 	"github.com/superstep-ml/superstep/engine/checkpoint"
 	"github.com/superstep-ml/superstep/engine/checkpoint/s3store"
 	"github.com/superstep-ml/superstep/internal/disk"
-	"github.com/superstep-ml/superstep/internal/s3/s3test"
+	"github.com/superstep-ml/superstep/internal/s3test"
 	"github.com/superstep-ml/superstep/internal/testsize"
 	"github.com/superstep-ml/superstep/shared"
 )

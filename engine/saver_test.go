@@ -23,7 +23,7 @@ import (
 	"github.com/superstep-ml/superstep/engine/plan"
 	"github.com/superstep-ml/superstep/engine/task"
 	"github.com/superstep-ml/superstep/internal/disk"
-	"github.com/superstep-ml/superstep/internal/s3/s3test"
+	"github.com/superstep-ml/superstep/internal/s3test"
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 

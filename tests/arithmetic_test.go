@@ -54,7 +54,7 @@ var forbiddenImports = map[string]string{
 var controlPackages = []string{
 	module + "/internal/security", module + "/internal/transport/membership", module + "/internal/peerlink",
 	module + "/jobmanager", module + "/taskmanager", module + "/internal/disk/faultydisk",
-	module + "/internal/transport/middlebox", module + "/internal/tlstest", module + "/internal/s3", module + "/internal/s3/s3test", module + "/engine/checkpoint/s3store",
+	module + "/internal/transport/middlebox", module + "/internal/tlstest", module + "/internal/s3test", module + "/engine/checkpoint/s3store",
 }
 
 // checkArithmetic returns a message for each violation of the rules in a file. Files named

@@ -12,7 +12,7 @@ import (
 
 	"github.com/superstep-ml/superstep/engine/checkpoint/s3store"
 	"github.com/superstep-ml/superstep/internal/disk"
-	"github.com/superstep-ml/superstep/internal/s3/s3test"
+	"github.com/superstep-ml/superstep/internal/s3test"
 )
 
 // place is where a store is. A test can see and change its blobs.

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/engine/checkpoint"
-	"github.com/superstep-ml/superstep/internal/s3/s3test"
+	"github.com/superstep-ml/superstep/internal/s3test"
 )
 
 // TestFaults writes and loads checkpoints while many requests fail. A checkpoint that was written

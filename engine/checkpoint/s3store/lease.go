@@ -11,8 +11,6 @@ import (
 	"os"
 	"sync"
 	"time"
-
-	"github.com/superstep-ml/superstep/internal/s3"
 )
 
 // leaseName is the name of the object that is the lease.
@@ -39,7 +37,7 @@ const (
 // A write that was on its way when the lease ended may still arrive. If it replaces an object of
 // the next run, the checksums in that run's manifest tell.
 type lease struct {
-	bucket *s3.Bucket
+	bucket *bucket
 	key    string
 	fail   func(error)
 	cancel context.CancelFunc // ends the renewals
@@ -63,7 +61,7 @@ type holder struct {
 }
 
 // take takes the lease of a place and begins to renew it.
-func take(ctx context.Context, bucket *s3.Bucket, key string, c Config) (*lease, error) {
+func take(ctx context.Context, bucket *bucket, key string, c Config) (*lease, error) {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "unknown"
@@ -85,8 +83,8 @@ func take(ctx context.Context, bucket *s3.Bucket, key string, c Config) (*lease,
 // take writes the lease as soon as no other run has it. It fails if another run renews it.
 func (l *lease) take(ctx context.Context, say func(string)) error {
 	for range mostTakes {
-		err := l.write(ctx, s3.Condition{Absent: true})
-		if err == nil || !s3.ConditionFailed(err) {
+		err := l.write(ctx, condition{absent: true})
+		if err == nil || !conditionFailed(err) {
 			return err
 		}
 		found, err := l.awaitEnd(ctx, say)
@@ -96,10 +94,10 @@ func (l *lease) take(ctx context.Context, say func(string)) error {
 		if err != nil {
 			return err
 		}
-		if err = l.write(ctx, s3.Condition{ETag: found}); err == nil {
+		if err = l.write(ctx, condition{etag: found}); err == nil {
 			return nil
 		}
-		if !s3.ConditionFailed(err) && !errors.Is(err, fs.ErrNotExist) {
+		if !conditionFailed(err) && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
@@ -109,27 +107,27 @@ func (l *lease) take(ctx context.Context, say func(string)) error {
 // awaitEnd waits until the lease in the store has ended, and returns its ETag.
 func (l *lease) awaitEnd(ctx context.Context, say func(string)) (etag string, err error) {
 	for first := true; ; first = false {
-		o, err := l.bucket.Get(ctx, l.key, mostLease)
+		o, err := l.bucket.get(ctx, l.key, mostLease)
 		if err != nil {
 			return "", err
 		}
 		var other holder
-		if err := json.Unmarshal(o.Data, &other); err != nil {
+		if err := json.Unmarshal(o.data, &other); err != nil {
 			return "", fmt.Errorf("the object %s is no lease of a run: %w: remove it if no run writes here", l.key, err)
 		}
 		switch {
 		case other.Run == l.holder.Run: // written by this run, in a request whose answer was lost
-			return o.ETag, nil
-		case !first && o.ETag != etag:
+			return o.etag, nil
+		case !first && o.etag != etag:
 			return "", fmt.Errorf("another run writes its checkpoints here, process %d on %s: give each run a prefix of its own", other.Process, other.Host)
-		case o.Age >= leaseTime+margin:
-			return o.ETag, nil
+		case o.age >= leaseTime+margin:
+			return o.etag, nil
 		case first && say != nil:
-			say(fmt.Sprintf("process %d on %s had this place for its checkpoints %v ago: waiting until it shows that it still runs, or %v have passed", other.Process, other.Host, o.Age, leaseTime))
+			say(fmt.Sprintf("process %d on %s had this place for its checkpoints %v ago: waiting until it shows that it still runs, or %v have passed", other.Process, other.Host, o.age, leaseTime))
 		}
-		etag = o.ETag
+		etag = o.etag
 		select {
-		case <-time.After(min(look, leaseTime+margin-o.Age)):
+		case <-time.After(min(look, leaseTime+margin-o.age)):
 		case <-ctx.Done():
 			return "", context.Cause(ctx)
 		}
@@ -138,14 +136,14 @@ func (l *lease) awaitEnd(ctx context.Context, say func(string)) (etag string, er
 
 // write writes the lease once. The caller has put an element into writing, or is the only one that
 // knows the lease.
-func (l *lease) write(ctx context.Context, when s3.Condition) error {
+func (l *lease) write(ctx context.Context, when condition) error {
 	began := time.Now()
 	l.holder.Renewal++
 	data, err := json.Marshal(l.holder)
 	if err != nil {
 		return err
 	}
-	etag, err := l.bucket.Put(ctx, l.key, append(data, '\n'), when)
+	etag, err := l.bucket.put(ctx, l.key, append(data, '\n'), when)
 	if err != nil {
 		return err
 	}
@@ -158,12 +156,12 @@ func (l *lease) write(ctx context.Context, when s3.Condition) error {
 
 // verifyConditions returns an error if the store ignores conditions, so that leases mean nothing.
 func (l *lease) verifyConditions(ctx context.Context) error {
-	_, err := l.bucket.Put(ctx, l.key, nil, s3.Condition{Absent: true})
-	if s3.ConditionFailed(err) {
+	_, err := l.bucket.put(ctx, l.key, nil, condition{absent: true})
+	if conditionFailed(err) {
 		return nil
 	}
 	if err == nil {
-		err = errors.Join(errors.New("the store ignores the header If-None-Match of requests, so two runs could write to the same place: use a store that has conditional writes"), l.bucket.Delete(ctx, l.key))
+		err = errors.Join(errors.New("the store ignores the header If-None-Match of requests, so two runs could write to the same place: use a store that has conditional writes"), l.bucket.delete(ctx, l.key))
 	}
 	return err
 }
@@ -228,12 +226,12 @@ func (l *lease) renew(ctx context.Context) error {
 	if lost != nil {
 		return lost
 	}
-	err := l.write(ctx, s3.Condition{ETag: l.etag})
-	if !s3.ConditionFailed(err) && !errors.Is(err, fs.ErrNotExist) {
+	err := l.write(ctx, condition{etag: l.etag})
+	if !conditionFailed(err) && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	// The answer to an earlier request may have been lost, or another run has the lease.
-	o, err := l.bucket.Get(ctx, l.key, mostLease)
+	o, err := l.bucket.get(ctx, l.key, mostLease)
 	if errors.Is(err, fs.ErrNotExist) {
 		return l.lose("the object %s of this run is gone from %s: another run has taken over the place and has ended, or somebody has removed its objects; this run stops writing checkpoints", l.key, l.bucket)
 	}
@@ -241,9 +239,9 @@ func (l *lease) renew(ctx context.Context) error {
 		return err
 	}
 	var other holder
-	if err := json.Unmarshal(o.Data, &other); err == nil && other.Run == l.holder.Run {
-		l.etag = o.ETag
-		return l.write(ctx, s3.Condition{ETag: l.etag})
+	if err := json.Unmarshal(o.data, &other); err == nil && other.Run == l.holder.Run {
+		l.etag = o.etag
+		return l.write(ctx, condition{etag: l.etag})
 	}
 	return l.lose("another run, process %d on %s, has taken over the checkpoints at %s in %s, as this run had not renewed its lease for %v; this run stops writing them",
 		other.Process, cmp.Or(other.Host, "an unknown machine"), l.key, l.bucket, leaseTime)
@@ -261,5 +259,5 @@ func (l *lease) giveBack(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return l.bucket.Delete(ctx, l.key)
+	return l.bucket.delete(ctx, l.key)
 }

@@ -12,8 +12,6 @@ import (
 	"net/http"
 	"strings"
 	"time"
-
-	"github.com/superstep-ml/superstep/internal/s3"
 )
 
 // Scheme begins the places in stores, such as s3://bucket/prefix.
@@ -27,7 +25,7 @@ const (
 
 // Config is what a Store needs.
 type Config struct {
-	// Getenv gives the environment, with the endpoint and the credentials; see s3.FromEnv.
+	// Getenv gives the environment, with the endpoint and the credentials; see fromEnv.
 	Getenv func(name string) string
 	// Fail is called once, if another run has taken over the place. The run must end then.
 	Fail func(err error)
@@ -39,7 +37,7 @@ type Config struct {
 
 // Store is a checkpoint.Store in an S3-compatible store.
 type Store struct {
-	bucket *s3.Bucket
+	bucket *bucket
 	place  string // as the user has written it
 	prefix string // of all keys: empty or with a slash at its end
 	lease  *lease // nil after Join
@@ -57,7 +55,7 @@ func Open(ctx context.Context, place string, c Config) (*Store, error) {
 		return nil, err
 	}
 	if err := s.open(ctx, c); err != nil {
-		s.bucket.Close()
+		s.bucket.close()
 		return nil, fmt.Errorf("%s: %w", place, err)
 	}
 	return s, nil
@@ -70,13 +68,13 @@ func Join(place string, c Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	config, err := s3.FromEnv(c.Getenv)
+	settings, err := fromEnv(c.Getenv)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", place, err)
 	}
-	config.Transport = c.Transport
+	settings.transport = c.Transport
 	s := &Store{place: place, prefix: prefix}
-	if s.bucket, err = s3.Open(config, bucket); err != nil {
+	if s.bucket, err = openBucket(settings, bucket); err != nil {
 		return nil, fmt.Errorf("%s: %w", place, err)
 	}
 	return s, nil
@@ -116,7 +114,7 @@ func (s *Store) Put(ctx context.Context, name string, data []byte) error {
 	if err := s.hold(ctx); err != nil {
 		return err
 	}
-	_, err := s.bucket.Put(ctx, s.prefix+name, data, s3.Condition{})
+	_, err := s.bucket.put(ctx, s.prefix+name, data, condition{})
 	return err
 }
 
@@ -130,16 +128,16 @@ func (s *Store) hold(ctx context.Context) error {
 
 // Get implements checkpoint.Store.
 func (s *Store) Get(ctx context.Context, name string, most int64) ([]byte, error) {
-	o, err := s.bucket.Get(ctx, s.prefix+name, most)
+	o, err := s.bucket.get(ctx, s.prefix+name, most)
 	if err != nil {
 		return nil, err
 	}
-	return o.Data, nil
+	return o.data, nil
 }
 
 // List implements checkpoint.Store.
 func (s *Store) List(ctx context.Context) ([]string, error) {
-	keys, err := s.bucket.List(ctx, s.prefix)
+	keys, err := s.bucket.list(ctx, s.prefix)
 	for i := range keys {
 		keys[i] = strings.TrimPrefix(keys[i], s.prefix)
 	}
@@ -151,14 +149,14 @@ func (s *Store) Delete(ctx context.Context, name string) error {
 	if err := s.hold(ctx); err != nil {
 		return err
 	}
-	return s.bucket.Delete(ctx, s.prefix+name)
+	return s.bucket.delete(ctx, s.prefix+name)
 }
 
 func (s *Store) String() string { return s.place }
 
 // Close implements checkpoint.Store. It gives the lease back.
 func (s *Store) Close() error {
-	defer s.bucket.Close()
+	defer s.bucket.close()
 	if s.lease == nil {
 		return nil
 	}

@@ -2,9 +2,11 @@
 // signatures, gives lists in small pages, obeys conditions of puts, and can fail by seed.
 //
 //	server := s3test.New()
-//	getenv := server.Start(t)        // over the network, or server.Env("http://s3.test")
-//	config, err := s3.FromEnv(getenv)
-//	config.Transport = server        // without the network, also in bubbles of synctest
+//	store, err := s3store.Open(ctx, "s3://bucket/prefix", s3store.Config{Getenv: server.Start(t)})
+//
+// Without the network, also in bubbles of synctest:
+//
+//	s3store.Config{Getenv: server.Env("http://s3.test"), Transport: server}
 package s3test
 
 import (
@@ -270,7 +272,7 @@ func (s *Server) list(q url.Values) ([]byte, error) {
 	}
 	for _, k := range slices.Sorted(maps.Keys(s.objects)) {
 		rest, ok := strings.CutPrefix(k, q.Get("prefix"))
-		if !ok || strings.Contains(rest, "/") || k < string(from) {
+		if !ok || strings.Contains(rest, "/") || k < string(from) || k <= q.Get("start-after") {
 			continue
 		}
 		if len(page.Contents) == s.PageSize {
