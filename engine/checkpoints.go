@@ -125,9 +125,13 @@ type checkpointed struct {
 	plan  *plan.Plan
 	args  []byte    // encoded
 	part  task.Part // the part of the plan that this process runs
-	// key identifies the run, if it has several processes; see checkpoint.Journal.Announce.
-	key string
+	// job and attempt identify the run on its cluster. They are zero if it has no cluster.
+	job     wire.JobID
+	attempt int
 }
+
+// key identifies a run of several processes; see checkpoint.Journal.Announce.
+func (r *checkpointed) key() string { return fmt.Sprintf("job %s, attempt %d", r.job, r.attempt) }
 
 // openCheckpoints opens the checkpoints of a run, in the process with subtask 0, and begins to write
 // them. It returns nil if the run has no checkpoints. fail ends the run.
@@ -145,7 +149,7 @@ func (c *config) openCheckpoints(ctx context.Context, r *checkpointed, fail cont
 	if err != nil {
 		return nil, fmt.Errorf("--checkpoint-dir: %w", err)
 	}
-	store, err := c.openStore(ctx, fail)
+	store, err := c.openStore(ctx, r, fail)
 	if err != nil {
 		return nil, fmt.Errorf("--checkpoint-dir: %w", err)
 	}
@@ -203,12 +207,12 @@ func (c *config) runOf(r *checkpointed) (checkpoint.Run, error) {
 
 // openStore opens the store of the run's checkpoints. fail ends the run if another run takes over
 // the store.
-func (c *config) openStore(ctx context.Context, fail context.CancelCauseFunc) (checkpoint.Store, error) {
+func (c *config) openStore(ctx context.Context, r *checkpointed, fail context.CancelCauseFunc) (checkpoint.Store, error) {
 	settings := &c.checkpoints
 	if !s3store.Is(settings.dir) {
 		return checkpoint.OpenDir(c.disk, settings.dir)
 	}
-	store, err := s3store.Open(ctx, settings.dir, s3store.Config{Getenv: settings.environment(), Fail: fail, Say: settings.say})
+	store, err := s3store.Open(ctx, settings.dir, s3store.Config{Getenv: settings.environment(), Fail: fail, Say: settings.say, Job: string(r.job), Attempt: r.attempt})
 	if err != nil {
 		return nil, err // without the conversion of a nil pointer
 	}
@@ -273,7 +277,7 @@ func (s *saver) lead(ctx context.Context, run checkpoint.Run, settings *checkpoi
 		settings.say(line)
 	}
 	if s.several {
-		return s.journal.Announce(ctx, r.key)
+		return s.journal.Announce(ctx, r.key())
 	}
 	return nil
 }
@@ -299,7 +303,7 @@ func (s *saver) find(ctx context.Context, settings *checkpointConfig, r *checkpo
 // join opens the part of the checkpoints that this process writes, and loads what it needs of the
 // checkpoint that the process with subtask 0 has chosen.
 func (s *saver) join(ctx context.Context, from *wire.Origin, r *checkpointed) (err error) {
-	if s.parts, err = checkpoint.Join(ctx, s.store, from.Generation, r.part.Worker, r.key); err != nil || from.Number == 0 {
+	if s.parts, err = checkpoint.Join(ctx, s.store, from.Generation, r.part.Worker, r.key()); err != nil || from.Number == 0 {
 		return err
 	}
 	found, err := s.parts.Load(ctx, from.Number, r.needed)

@@ -39,7 +39,7 @@ func processes(t *testing.T, store *memoryStore, settings checkpointConfig, resu
 	}
 	var savers []*saver
 	for i := range 3 {
-		run := &checkpointed{plan: p, part: task.Part{Worker: i, Slots: []sharding.Range{{Hi: 1}, {Lo: 1, Hi: 2}, {Lo: 2, Hi: 3}}}, key: "k"}
+		run := &checkpointed{plan: p, part: task.Part{Worker: i, Slots: []sharding.Range{{Hi: 1}, {Lo: 1, Hi: 2}, {Lo: 2, Hi: 3}}}}
 		s := newSaver(store, &settings, hclog.NewNullLogger(), fail)
 		s.several = true
 		if i == 0 {

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/superstep-ml/superstep/engine/task"
 	"github.com/superstep-ml/superstep/internal/wire"
@@ -27,7 +26,7 @@ func (j *workerJob) newCheckpoints(c *config) *workerCheckpoints {
 	d := j.deployment
 	return &workerCheckpoints{config: c, run: &checkpointed{
 		graph: j.builder.graph, plan: j.plan, args: d.Spec.Args, part: task.Part{Worker: d.Worker, Slots: slotRanges(d)},
-		key: fmt.Sprintf("job %s, attempt %d", d.Job, d.Attempt),
+		job: d.Job, attempt: d.Attempt,
 	}}
 }
 

@@ -158,7 +158,7 @@ func (r *workersRun) worker(ctx context.Context, worker int, progress *workersPr
 
 // openCheckpoints opens the checkpoints on a worker. Worker 0 comes first.
 func (r *workersRun) openCheckpoints(ctx context.Context, worker int) (s *saver, err error) {
-	run := &checkpointed{graph: r.client.graph, plan: r.plan, args: r.args, part: task.Part{Worker: worker, Slots: r.slots}, key: "workers"}
+	run := &checkpointed{graph: r.client.graph, plan: r.plan, args: r.args, part: task.Part{Worker: worker, Slots: r.slots}}
 	if worker == 0 {
 		s, err = r.c.openCheckpoints(ctx, run, r.fail)
 	} else {

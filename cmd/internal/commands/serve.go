@@ -182,6 +182,7 @@ type TaskManagerCommand struct {
 	Listen     string        `setting:"taskmanager.listen" default:"127.0.0.1" placeholder:"HOST" help:"Address at which workers accept connections of other workers (default: ${default}). Anything but this machine needs TLS, or --insecure."`
 	Advertise  string        `setting:"taskmanager.advertise" placeholder:"HOST" help:"Name by which other machines reach that address (default: that of --listen)."`
 	Ports      string        `name:"worker-ports" setting:"taskmanager.worker-ports" placeholder:"FIRST-LAST" help:"Ports of that address for workers, such as 6200-6299: one for each job that has slots here at the same time (default: any free one)."`
+	PassEnv    []string      `setting:"taskmanager.pass-env" placeholder:"NAME" help:"Names of variables of the environment that workers get in addition to harmless ones such as PATH, for example AWS_ACCESS_KEY_ID. All jobs can read them."`
 	Insecure   bool          `setting:"insecure" help:"Allow other machines to connect without TLS."`
 	tokenFlag
 	tlsFlags
@@ -218,10 +219,15 @@ func (c *TaskManagerCommand) offer(ctx context.Context, s *Streams, log hclog.Lo
 	if slots := cmp.Or(c.Slots, runtime.NumCPU()); ports.Count() > 0 && ports.Count() < slots {
 		log.Warn("there are fewer ports than slots, and each slot may have a worker of another job: a worker that finds no free port fails its job", "ports", ports, "slots", slots)
 	}
+	for _, name := range c.PassEnv {
+		if name == "" || strings.ContainsAny(name, "= ") {
+			return UsageError{fmt.Errorf("--pass-env: %q is no name of a variable", name)}
+		}
+	}
 	cfg := taskmanager.Config{
 		JobManager: address, DialOptions: options, Name: c.Name, Slots: c.Slots, Memory: int64(c.Memory),
 		Dir: c.Dir, CacheLimit: int64(c.Cache), MinFree: int64(c.MinFree), Near: c.Near, Listen: c.Listen, Advertise: c.Advertise, Ports: ports,
-		Logger: log,
+		PassEnv: c.PassEnv, Logger: log,
 	}
 	return taskmanager.Run(ctx, cfg)
 }

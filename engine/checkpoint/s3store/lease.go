@@ -58,6 +58,8 @@ type holder struct {
 	Host    string `json:"host"`
 	Process int    `json:"process"`
 	Renewal int    `json:"renewal"` // number, so that all contents differ
+	Job     string `json:"job,omitempty"`
+	Attempt int    `json:"attempt,omitempty"` // of the job
 }
 
 // take takes the lease of a place and begins to renew it.
@@ -67,7 +69,7 @@ func take(ctx context.Context, bucket *bucket, key string, c Config) (*lease, er
 		host = "unknown"
 	}
 	l := &lease{bucket: bucket, key: key, fail: c.Fail, ended: make(chan struct{}), writing: make(chan struct{}, 1),
-		holder: holder{Run: rand.Text(), Host: host, Process: os.Getpid()}}
+		holder: holder{Run: rand.Text(), Host: host, Process: os.Getpid(), Job: c.Job, Attempt: c.Attempt}}
 	if err := l.take(ctx, c.Say); err != nil {
 		return nil, err
 	}
@@ -117,6 +119,8 @@ func (l *lease) awaitEnd(ctx context.Context, say func(string)) (etag string, er
 		}
 		switch {
 		case other.Run == l.holder.Run: // written by this run, in a request whose answer was lost
+			return o.etag, nil
+		case other.Job != "" && other.Job == l.holder.Job && other.Attempt < l.holder.Attempt:
 			return o.etag, nil
 		case !first && o.etag != etag:
 			return "", fmt.Errorf("another run writes its checkpoints here, process %d on %s: give each run a prefix of its own", other.Process, other.Host)

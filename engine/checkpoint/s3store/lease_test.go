@@ -37,6 +37,37 @@ func (g *gate) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
+// TestLeaseOfEarlierAttempt requires that an attempt of a job takes the place of an earlier attempt
+// at once, which then fails, and that no other run does.
+func TestLeaseOfEarlierAttempt(t *testing.T) {
+	leases(t, func(t *testing.T, server *s3test.Server) {
+		open := func(job string, attempt int) (*Store, *run, error) {
+			r := &run{}
+			s, err := Open(t.Context(), "s3://bucket/runs/a", Config{Getenv: server.Env("http://s3.test"), Transport: server, Fail: r.fail, Job: job, Attempt: attempt})
+			return s, r, err
+		}
+		first, failing, err := open("k", 1)
+		require.NoError(t, err)
+		began := time.Now()
+		next, r, err := open("k", 3)
+		require.NoError(t, err)
+		require.Less(t, time.Since(began), time.Second)
+		require.NoError(t, next.Put(t.Context(), "x", nil))
+		for _, other := range []struct {
+			job     string
+			attempt int
+		}{{"k", 3}, {"k", 2}, {"l", 4}, {"", 4}} {
+			_, _, err = open(other.job, other.attempt)
+			require.ErrorContains(t, err, "another run writes its checkpoints here", "%v", other)
+		}
+		require.ErrorContains(t, failing.failed(), "another run, process")
+		require.NoError(t, r.failed())
+		require.NoError(t, first.Close())
+		require.NoError(t, next.Close())
+		require.Len(t, server.Objects(), 1)
+	})
+}
+
 // run is a run with a network of its own.
 type run struct {
 	*Store

@@ -29,6 +29,11 @@ type Config struct {
 	Getenv func(name string) string
 	// Fail is called once, if another run has taken over the place. The run must end then.
 	Fail func(err error)
+	// Job and Attempt, if set, say for which attempt of which job of a cluster the store is opened.
+	// The place is then taken at once from an earlier attempt of the same job, which has ended, as
+	// the job manager makes sure.
+	Job     string
+	Attempt int
 	// Say tells the user why Open waits; nil means that nobody is told.
 	Say func(line string)
 	// Transport sends the requests; nil means the network.
@@ -48,7 +53,7 @@ func Is(place string) bool { return strings.HasPrefix(place, Scheme) }
 
 // Open returns a Store at a place such as s3://bucket/prefix, for this run alone. If another run
 // has the place, Open fails. If that run has ended without giving the place back, Open waits until
-// its lease has ended, for a minute at most.
+// its lease has ended, for a minute at most; see Config.Job.
 func Open(ctx context.Context, place string, c Config) (*Store, error) {
 	s, err := Join(place, c)
 	if err != nil {
