@@ -401,8 +401,8 @@ func TestWorkerOfASlowClient(t *testing.T) {
 // that every version can read.
 func TestWorkerOfAnotherVersion(t *testing.T) {
 	for version, want := range map[string]string{
-		"5":   "the task manager speaks version 5 of the protocol and the job's program version 4: upgrade the job's program",
-		"0":   "the task manager speaks version 0 of the protocol and the job's program version 4: upgrade the task manager",
+		"6":   "the task manager speaks version 6 of the protocol and the job's program version 5: upgrade the job's program",
+		"0":   "the task manager speaks version 0 of the protocol and the job's program version 5: upgrade the task manager",
 		"yes": `the environment's SUPERSTEP_WORKER is "yes": want the version of the protocol, a number`,
 	} {
 		synctest.Test(t, func(t *testing.T) {

@@ -72,8 +72,8 @@ func TestErrorsKeepTheirCodes(t *testing.T) {
 
 func TestVersions(t *testing.T) {
 	require.NoError(t, CheckVersion(Version, "the job manager"))
-	require.EqualError(t, CheckVersion(Version-1, "the job manager at h:6123"), "the job manager at h:6123 speaks version 3 of the protocol and this program version 4: upgrade the job manager at h:6123")
-	require.EqualError(t, CheckVersion(Version+1, "the job manager"), "the job manager speaks version 5 of the protocol and this program version 4: upgrade this program")
+	require.EqualError(t, CheckVersion(Version-1, "the job manager at h:6123"), "the job manager at h:6123 speaks version 4 of the protocol and this program version 5: upgrade the job manager at h:6123")
+	require.EqualError(t, CheckVersion(Version+1, "the job manager"), "the job manager speaks version 6 of the protocol and this program version 5: upgrade this program")
 	require.Equal(t, codes.FailedPrecondition, Code(CheckVersion(0, "")))
 }
 

@@ -8,7 +8,7 @@ import (
 
 // Version is the version of the protocol. Sides with different versions refuse each other, and
 // the side with the lower version must be upgraded.
-const Version = 4
+const Version = 5
 
 // JobID is the permanent identifier of a job, such as "20260102-150405-iris-kmeans-7f3a".
 type JobID string

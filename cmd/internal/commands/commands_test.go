@@ -133,7 +133,7 @@ func TestCompletionInShells(t *testing.T) {
 func TestVersion(t *testing.T) {
 	code, out, _ := run(t, nil, "version")
 	require.Zero(t, code)
-	require.Equal(t, "superstep "+wire.Build()+", protocol 4\n", out)
+	require.Equal(t, "superstep "+wire.Build()+", protocol 5\n", out)
 }
 
 // now is the current time in tests that print tables.
