@@ -39,10 +39,15 @@ type death struct {
 
 // avoided says until when a task manager is avoided, or was avoided the last time.
 type avoided struct {
-	times int           // how often it became avoided, less what is forgotten; from 1
+	// times is 1 at first. It grows each time that the task manager becomes avoided again, until
+	// the period is avoidMost, and shrinks by avoidForget.
+	times int
 	until time.Duration // counted time
 	died  int           // number of deaths for which it is avoided
 }
+
+// period returns for how long a task manager is avoided after a death.
+func (m avoided) period() time.Duration { return min(avoidFirst<<(m.times-1), avoidMost) }
 
 // avoidance determines which task managers are avoided. It is a state machine whose only input
 // is died. Its zero value is ready for use.
@@ -73,14 +78,10 @@ func (a *avoidance) died(d death) {
 // mark makes a task manager avoided, or continues to avoid it, because n workers died there.
 func (a *avoidance) mark(id string, now time.Duration, n int) {
 	m := a.marks[id]
-	if m.until <= now {
+	if m.until <= now && (m.times == 0 || m.period() < avoidMost) {
 		m.times++
 	}
-	period := avoidMost
-	if doublings := m.times - 1; avoidFirst<<min(doublings, 10) < avoidMost {
-		period = avoidFirst << doublings
-	}
-	m.until, m.died = now+period, n
+	m.until, m.died = now+m.period(), n
 	if a.marks == nil {
 		a.marks = make(map[string]avoided)
 	}
