@@ -119,6 +119,6 @@ func (m *Manager) presentTaskManagers() []wire.TaskManagerInfo {
 		return nil
 	}
 	return slices.DeleteFunc(reply.TaskManagers, func(n wire.TaskManagerInfo) bool {
-		return n.State == core.TaskManagerLost.String() || n.State == core.TaskManagerLeft.String()
+		return n.State == core.TaskManagerLost.String() || n.State == core.TaskManagerLeft.String() || n.State == wire.TaskManagerAbsent
 	})
 }

@@ -15,11 +15,11 @@
 //	task managers ──► connection.go ─┐                        ┌─► connection.go: a queue and a writer each
 //	deliver.go ◄── rows and logs     ├─► core.Step ─► effects ┼─► recorder.go: history, then followers
 //	clients ──► submit, clients.go ──┘        ▲               └─► compile, forget
-//	                 follow.go, logs.go       └── ticks, Persisted, Compiled
+//	            cordon.go, follow.go, logs.go └── ticks, Persisted, Compiled, Cordoned
 //
 // The work directory has:
 //
-//	history.db          jobs, plans and outcomes (bbolt); its lock protects the directory
+//	history.db          jobs, plans, outcomes and cordons (bbolt); its lock protects the directory
 //	artifacts/HASH      executables, by SHA-256
 //	jobs/ID/events      the events of a job for its client: rows, text, states (spool.go)
 //	jobs/ID/log-W-POS   the last part of the output of worker W (worklog.go)

@@ -16,7 +16,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// history stores the data of jobs that is needed after a restart. Each job has a record.
+// history stores the data of jobs that is needed after a restart, and the cordons of task
+// managers (cordon.go). Each job has a record.
 // Records are small, and all of them are also in memory. The plan of a job and, once the job
 // has finished, its outcomes are stored separately and read on demand. openHistory locks the
 // file, so that only one job manager can use a work directory.
@@ -25,10 +26,12 @@ import (
 type history struct {
 	db *bbolt.DB
 	// damaged is the name to which a damaged file was moved, or "" if the file was not damaged.
-	// lost has those jobs with damaged records whose IDs are known.
-	damaged string
-	lost    []wire.JobID
-	behind  bool // the file may not have its last change
+	// lost has those jobs with damaged records whose IDs are known, and lostCordons the names of
+	// the task managers with damaged cordons.
+	damaged     string
+	lost        []wire.JobID
+	lostCordons []string
+	behind      bool // the file may not have its last change
 }
 
 // record is the record of one job in the history.
@@ -50,14 +53,15 @@ var (
 	plansBucket    = []byte("plans")
 	graphsBucket   = []byte("graphs") // graphs that workers resolved
 	outcomesBucket = []byte("outcomes")
-	specsBucket    = []byte("specs") // specifications of jobs that are committing
+	specsBucket    = []byte("specs")   // specifications of jobs that are committing
+	cordonsBucket  = []byte("cordons") // cordons by the names of task managers
 	metaBucket     = []byte("meta")
 	formatKey      = []byte("format")
 	contentSumKey  = []byte("census")
 )
 
 // dataBuckets has all buckets except metaBucket.
-var dataBuckets = [][]byte{jobsBucket, plansBucket, graphsBucket, outcomesBucket, specsBucket}
+var dataBuckets = [][]byte{jobsBucket, plansBucket, graphsBucket, outcomesBucket, specsBucket, cordonsBucket}
 
 // historyFormat is the version of the file format. A file of any other version is not modified.
 const historyFormat = "2"
@@ -149,8 +153,12 @@ func (h *history) view(f func(tx *bbolt.Tx) error) error {
 func (h *history) close() error { return h.db.Close() }
 
 // change describes a change of one job's data in the history. Values that are nil are not
-// changed.
+// changed. If taskManager is set, it is instead a change of the cordon of that name; if cordon is
+// nil then, the cordon is removed.
 type change struct {
+	taskManager string
+	cordon      []byte // encoded cordon
+
 	id       wire.JobID
 	record   []byte // encoded record
 	plan     []byte
@@ -190,7 +198,11 @@ func (h *history) write(changes []change) error {
 			return err
 		}
 		for i := range changes {
-			if err := changes[i].apply(tx, &c); err != nil {
+			if changes[i].taskManager != "" {
+				if err := changes[i].applyCordon(tx, &c); err != nil {
+					return fmt.Errorf("the cordon of task manager %s: %w", changes[i].taskManager, err)
+				}
+			} else if err := changes[i].apply(tx, &c); err != nil {
 				return fmt.Errorf("job %s: %w", changes[i].id, err)
 			}
 		}

@@ -105,6 +105,10 @@ func New(ctx context.Context, config Config) (_ *Manager, err error) {
 	if err != nil {
 		return nil, err
 	}
+	cordons, err := m.openCordons()
+	if err != nil {
+		return nil, err
+	}
 	m.server = grpc.NewServer(options...)
 	wire.RegisterJobManager(m.server, m)
 	write := func(changes []change) error {
@@ -113,7 +117,7 @@ func New(ctx context.Context, config Config) (_ *Manager, err error) {
 		return err
 	}
 	m.recorder = newRecorder(write, func(err error) { m.log.Error("the history of jobs cannot be written", "error", err) }, time.Second)
-	m.recover(records)
+	m.recover(records, cordons)
 	m.tasks.Go(m.tick)
 	m.tasks.Go(m.watchDisk)
 	m.tasks.Go(m.serve)
@@ -205,8 +209,8 @@ func (m *Manager) openStores() ([]record, error) {
 	return append(records, lost...), err
 }
 
-// recover makes the core and passes the recorded jobs to it.
-func (m *Manager) recover(records []record) {
+// recover makes the core and passes the recorded jobs and cordons to it.
+func (m *Manager) recover(records []record, cordons map[string]wire.Cordon) {
 	infos, doubts := make([]wire.JobInfo, len(records)), make(map[wire.JobID]string)
 	for i, r := range records {
 		infos[i] = r.Info
@@ -222,6 +226,7 @@ func (m *Manager) recover(records []record) {
 		Cluster: rand.Text(), Build: m.config.Build, Started: m.began,
 		Heartbeat: m.config.Heartbeat, Detection: m.config.Detection, Lease: m.config.Lease,
 		Policy: m.config.Policy, Keep: m.config.KeepJobs, History: infos, Resume: resume, Doubts: doubts,
+		Cordons: cordons,
 	})
 	m.sweep()
 	m.mu.Lock()

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/hashicorp/go-hclog"
 	"go.etcd.io/bbolt"
@@ -32,8 +33,10 @@ type stored struct {
 type inspection struct {
 	values []stored
 	lost   []wire.JobID // jobs whose records are damaged
-	count  uint64       // the number of values before the damage; 0 if that is unknown
-	wrong  []error
+	// lostCordons has the names of task managers whose cordons are damaged.
+	lostCordons []string
+	count       uint64 // the number of values before the damage; 0 if that is unknown
+	wrong       []error
 }
 
 // is reports whether i.wrong has an error that matches what, by errors.Is.
@@ -78,7 +81,7 @@ func (h *history) inspect(root *os.Root, log hclog.Logger) error {
 	if h.damaged, err = salvage(root, found); err != nil {
 		return fmt.Errorf("the history of jobs, %s in %s, is damaged (%w), and what can be read cannot be kept: %w; make room, or move the file away to begin a new one", historyName, root.Name(), found.wrong[0], err)
 	}
-	h.lost, h.behind = found.lost, found.is(boltfile.ErrBehind)
+	h.lost, h.lostCordons, h.behind = found.lost, found.lostCordons, found.is(boltfile.ErrBehind)
 	log.Error(found.announce(),
 		"file", h.damaged, "values kept", len(found.values), "values lost", found.missing(), "damage", errors.Join(found.wrong...).Error())
 	return nil
@@ -152,6 +155,9 @@ func examine(root *os.Root, file *os.File) (found inspection, err error) {
 			found.wrong = append(found.wrong, fmt.Errorf("%s of %s: %w", s.key, s.bucket, err))
 			if bytes.Equal(s.bucket, jobsBucket) && strings.Trim(string(s.key), "abcdefghijklmnopqrstuvwxyz0123456789-") == "" {
 				found.lost = append(found.lost, wire.JobID(s.key))
+			}
+			if bytes.Equal(s.bucket, cordonsBucket) && utf8.Valid(s.key) {
+				found.lostCordons = append(found.lostCordons, string(s.key))
 			}
 			continue
 		}

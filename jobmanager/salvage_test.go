@@ -20,6 +20,9 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
+// cordonedNames has the names of the cordoned task managers in filledHistory.
+var cordonedNames = []string{"tm-0", "tm-1", "tm-2"}
+
 // filledHistory writes a history of several pages, and the files of all its jobs, and returns
 // the bytes of the history.
 func filledHistory(t testing.TB, root *os.Root, n int) []byte {
@@ -36,6 +39,12 @@ func filledHistory(t testing.TB, root *os.Root, n int) []byte {
 		require.NoError(t, h.write([]change{c}))
 		require.NoError(t, root.MkdirAll(jobDir(id), 0o700))
 	}
+	for _, name := range append(cordonedNames, "former") {
+		cordon, err := wire.Marshal(&wire.Cordon{Reason: "reason of " + name})
+		require.NoError(t, err)
+		require.NoError(t, h.write([]change{{taskManager: name, cordon: cordon}}))
+	}
+	require.NoError(t, h.write([]change{{taskManager: "former"}, {taskManager: "unknown"}}))
 	require.NoError(t, h.write([]change{{id: "20260102-000001-job", forget: true}}))
 	require.NoError(t, root.RemoveAll(jobDir("20260102-000001-job")))
 	require.NoError(t, h.close())
@@ -70,6 +79,13 @@ func everything(t testing.TB, root *os.Root) (all map[string]string, damaged str
 		all[string(id)] = fmt.Sprint(r.Info.Name, r.Info.State, r.Events)
 		all[string(id)+" outcomes"], all[string(id)+" plan"], all[string(id)+" spec"] = fmt.Sprint(outcomes), string(plan), string(spec)
 	}
+	cordons, err := h.cordons()
+	require.NoError(t, err)
+	require.NoError(t, h.replaceLostCordons(cordons, time.Now()))
+	for _, name := range cordonedNames {
+		all[name+" cordon"], _, _ = strings.Cut(cordons[name].Reason, ",")
+	}
+	require.LessOrEqual(t, len(cordons), len(cordonedNames))
 	require.NoError(t, h.write(nil), "the opened history must accept writes")
 	return all, h.damaged, nil
 }
@@ -83,7 +99,7 @@ func TestDamagedHistory(t *testing.T) {
 	want, damaged, err := everything(t, root)
 	require.NoError(t, err)
 	require.Empty(t, damaged)
-	require.Len(t, want, 4*39)
+	require.Len(t, want, 4*39+len(cordonedNames))
 	page := os.Getpagesize()
 	draw := rand.New(rand.NewPCG(1, 2))
 	flip := func(data []byte, from, to int) []byte {
@@ -160,7 +176,7 @@ func TestDamagedHistory(t *testing.T) {
 			id, _, part := strings.Cut(key, " ")
 			switch {
 			case part:
-				require.Contains(t, []string{value, "", "[]"}, found, "%s: %s", name, key)
+				require.Contains(t, []string{value, "", "[]", "why and since when is lost"}, found, "%s: %s", name, key)
 			case found != value:
 				require.Equal(t, id+"failed 0", found, "%s: %s", name, key)
 			}

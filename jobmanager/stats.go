@@ -18,6 +18,7 @@ type Stats struct {
 	// TaskManagers has the known task managers, with the ages of their heartbeats.
 	TaskManagers []wire.TaskManagerInfo
 	Slots, Free  int
+	Cordoned     int // number of slots of cordoned task managers
 
 	// Supersteps counts the supersteps of all queues of all jobs. Compute counts the seconds
 	// that subtask 0 spent in stages that compute, and Communicate the seconds that it spent in
@@ -105,7 +106,7 @@ func (m *Manager) Stats() Stats {
 	o := m.core.Overview()
 	s := Stats{
 		Jobs: make(map[wire.JobState]int), Ended: make(map[wire.JobState]uint64),
-		TaskManagers: m.core.TaskManagers(m.clock()), Slots: o.Slots, Free: o.Free,
+		TaskManagers: m.core.TaskManagers(m.clock()), Slots: o.Slots, Free: o.Free, Cordoned: o.Cordoned,
 		ResultBytes:   m.totals.result,
 		ArtifactBytes: kept, ArtifactCache: m.config.ArtifactCache,
 		DiskFree: free, TakesJobs: ready,

@@ -76,6 +76,16 @@ func (c *Client) Cancel(ctx context.Context, req *CancelRequest) (*CancelReply, 
 	return invoke[CancelReply](ctx, c, "Cancel", req)
 }
 
+// Cordon keeps new workers from the task managers of a name.
+func (c *Client) Cordon(ctx context.Context, req *CordonRequest) (*CordonReply, error) {
+	return invoke[CordonReply](ctx, c, "Cordon", req)
+}
+
+// Uncordon allows new workers on the task managers of a name.
+func (c *Client) Uncordon(ctx context.Context, req *UncordonRequest) (*CordonReply, error) {
+	return invoke[CordonReply](ctx, c, "Uncordon", req)
+}
+
 // Results returns the list of the results of a job that has finished.
 func (c *Client) Results(ctx context.Context, req *ResultsRequest) (*ResultsReply, error) {
 	return invoke[ResultsReply](ctx, c, "Results", req)

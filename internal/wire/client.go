@@ -207,6 +207,10 @@ type LogChunk struct {
 // TaskManagersRequest requests the list of task managers.
 type TaskManagersRequest struct{}
 
+// TaskManagerAbsent is the state in a TaskManagerInfo that has only a name and a cordon: a task
+// manager of this name is cordoned, and none is known since the job manager started.
+const TaskManagerAbsent = "absent"
+
 // TaskManagersReply has the task managers, sorted by name.
 type TaskManagersReply struct {
 	TaskManagers []TaskManagerInfo `msgpack:"task_managers"`
@@ -216,11 +220,13 @@ type TaskManagersReply struct {
 
 // TaskManagerInfo describes a task manager for users.
 type TaskManagerInfo struct {
-	ID       string   `msgpack:"id" json:"id"`
-	Name     string   `msgpack:"name" json:"name"`
-	Host     string   `msgpack:"host" json:"host"`
-	PID      int      `msgpack:"pid" json:"pid"`
-	State    string   `msgpack:"state" json:"state"` // name of the task manager's state in the core of the job manager
+	ID   string `msgpack:"id" json:"id"`
+	Name string `msgpack:"name" json:"name"`
+	Host string `msgpack:"host" json:"host"`
+	PID  int    `msgpack:"pid" json:"pid"`
+	// State is the name of the task manager's state in the core of the job manager, or
+	// TaskManagerAbsent.
+	State    string   `msgpack:"state" json:"state"`
 	Slots    int      `msgpack:"slots" json:"slots"`
 	Free     int      `msgpack:"free" json:"free"`
 	Memory   int64    `msgpack:"memory" json:"memory"`
@@ -230,7 +236,11 @@ type TaskManagerInfo struct {
 	Executable string `msgpack:"executable" json:"executable"`
 	// Ailing is the reason why the task manager takes no new work, such as a full disk, or ""
 	// if it takes new work.
-	Ailing   string        `msgpack:"ailing,omitempty" json:"ailing,omitempty"`
+	Ailing string `msgpack:"ailing,omitempty" json:"ailing,omitempty"`
+	// Cordon is set if a client has cordoned the task manager. Avoided is set while other task
+	// managers are preferred to it.
+	Cordon   *Cordon       `msgpack:"cordon,omitempty" json:"cordon,omitempty"`
+	Avoided  *Avoidance    `msgpack:"avoided,omitempty" json:"avoided,omitempty"`
 	HeardAgo time.Duration `msgpack:"heard_ago" json:"heard_ago"`
 	Workers  []WorkerRef   `msgpack:"workers" json:"workers,omitempty"`
 	Since    time.Time     `msgpack:"since" json:"since"`
@@ -250,8 +260,9 @@ type Overview struct {
 	TaskManagers int            `msgpack:"task_managers" json:"task_managers"`
 	Slots        int            `msgpack:"slots" json:"slots"`
 	Free         int            `msgpack:"free" json:"free"`
-	Jobs         map[string]int `msgpack:"jobs" json:"jobs"`           // name of a state -> number of jobs in this state
-	Platforms    []Platform     `msgpack:"platforms" json:"platforms"` // platforms of the task managers
+	Cordoned     int            `msgpack:"cordoned,omitempty" json:"cordoned,omitempty"` // number of slots of cordoned task managers
+	Jobs         map[string]int `msgpack:"jobs" json:"jobs"`                             // name of a state -> number of jobs in this state
+	Platforms    []Platform     `msgpack:"platforms" json:"platforms"`                   // platforms of the task managers
 	// Uploads says whether executables may be uploaded. If they may not, only built-in jobs can
 	// run.
 	Uploads     bool  `msgpack:"uploads" json:"uploads"`

@@ -39,9 +39,9 @@ func limit(v any) int {
 		return MaxSubmit
 	case *Chunk, *LogChunk:
 		return MaxChunk
-	case *HasArtifactRequest, *FetchRequest, *ListRequest, *ShowRequest, *CancelRequest,
+	case *HasArtifactRequest, *FetchRequest, *ListRequest, *ShowRequest, *CancelRequest, *CordonRequest, *UncordonRequest,
 		*FollowRequest, *ResultsRequest, *ResultRequest, *LogsRequest, *TaskManagersRequest, *OverviewRequest,
-		*HasArtifactReply, *UploadReply, *SubmitReply, *Delivered:
+		*HasArtifactReply, *UploadReply, *SubmitReply, *CordonReply, *Delivered:
 		return MaxRequest
 	case *ToWorker, *FromWorker:
 		return MaxFrame

@@ -1,7 +1,7 @@
 // Package wire defines the messages about jobs that the processes of a cluster exchange, and
 // their transport. Each of these files has the messages of both sides of a connection:
 //
-//	client ──── JobManager service (service.go, client.go) ────► job manager
+//	client ──── JobManager service (service.go, client.go, cordon.go) ──► job manager
 //	task manager ──── Connect, one stream (taskmanager.go) ────► job manager
 //	task manager ◄─── two pipes, frames (worker.go, frame.go) ──► worker process
 //

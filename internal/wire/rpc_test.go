@@ -118,6 +118,14 @@ func (f *fake) Cancel(_ context.Context, req *CancelRequest) (*CancelReply, erro
 	return &CancelReply{Job: JobInfo{ID: req.Job, State: JobCancelled, Detail: req.Reason}}, nil
 }
 
+func (f *fake) Cordon(_ context.Context, req *CordonRequest) (*CordonReply, error) {
+	return &CordonReply{TaskManager: req.TaskManager, Cordon: &Cordon{Reason: req.Reason}}, nil
+}
+
+func (f *fake) Uncordon(_ context.Context, req *UncordonRequest) (*CordonReply, error) {
+	return &CordonReply{TaskManager: req.TaskManager}, nil
+}
+
 func (f *fake) Logs(req *LogsRequest, stream ServerStream[LogChunk]) error {
 	if err := stream.Send(&LogChunk{Worker: req.Worker, Text: []byte("line\n")}); err != nil {
 		return err
@@ -187,6 +195,13 @@ func TestCallsWithOneAnswer(t *testing.T) {
 	cancelled, err := c.Cancel(ctx, &CancelRequest{Job: "j", Reason: "tired"})
 	require.NoError(t, err)
 	require.Equal(t, CancelReply{Job: JobInfo{ID: "j", State: JobCancelled, Detail: "tired"}}, *cancelled)
+
+	cordoned, err := c.Cordon(ctx, &CordonRequest{TaskManager: "b", Reason: "repair"})
+	require.NoError(t, err)
+	require.Equal(t, CordonReply{TaskManager: "b", Cordon: &Cordon{Reason: "repair"}}, *cordoned)
+	cordoned, err = c.Uncordon(ctx, &UncordonRequest{TaskManager: "b"})
+	require.NoError(t, err)
+	require.Equal(t, CordonReply{TaskManager: "b"}, *cordoned)
 
 	_, err = c.Show(ctx, &ShowRequest{Job: "lost"})
 	require.EqualError(t, err, "show: there is no job lost")
@@ -403,7 +418,7 @@ func TestNobodyThere(t *testing.T) {
 }
 
 func TestServiceIsWhole(t *testing.T) {
-	require.Len(t, description.Methods, 8)
+	require.Len(t, description.Methods, 10)
 	require.Len(t, description.Streams, 7)
 	require.Nil(t, encoding.GetCodecV2("msgpack"), "the codec must not be registered for the whole process")
 }

@@ -76,6 +76,8 @@ var description = grpc.ServiceDesc{
 		unary("List", JobManager.List),
 		unary("Show", JobManager.Show),
 		unary("Cancel", JobManager.Cancel),
+		unary("Cordon", JobManager.Cordon),
+		unary("Uncordon", JobManager.Uncordon),
 		unary("Results", JobManager.Results),
 		unary("TaskManagers", JobManager.TaskManagers),
 		unary("Overview", JobManager.Overview),

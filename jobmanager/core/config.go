@@ -71,6 +71,8 @@ type Config struct {
 	// Doubts has those jobs of History that may have progressed further than their records say.
 	// The value is the reason for this doubt, which becomes part of the job's final message.
 	Doubts map[wire.JobID]string
+	// Cordons has the recorded cordons, by the names of task managers.
+	Cordons map[string]wire.Cordon
 }
 
 // Resumable has the data that is needed, besides the record of a job, to finish the job's

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -22,6 +23,9 @@ type Core struct {
 	order        []*taskManager          // the same task managers, sorted by name
 	gone         []*taskManager          // the last few task managers that were lost or left, to be shown to users
 
+	cordons map[string]wire.Cordon // name of task managers that get no new workers -> why
+	avoid   avoidance
+
 	jobs  map[wire.JobID]*job
 	live  []*job // jobs that have not ended or still have workers, in order of submission
 	ended []*job // jobs that have ended, in the order in which they ended
@@ -38,9 +42,11 @@ func New(config Config) *Core {
 		clock:        silence.NewClock(TickEvery),
 		conns:        make(map[int]*taskManager),
 		taskManagers: make(map[string]*taskManager),
+		cordons:      make(map[string]wire.Cordon),
 		jobs:         make(map[wire.JobID]*job),
 	}
-	c.config.History, c.config.Resume, c.config.Doubts = nil, nil, nil
+	maps.Copy(c.cordons, config.Cordons)
+	c.config.History, c.config.Resume, c.config.Doubts, c.config.Cordons = nil, nil, nil, nil
 	c.recover(config)
 	return c
 }
@@ -75,6 +81,10 @@ func (c *Core) Step(now time.Duration, event Event) []Effect {
 		c.compiled(e)
 	case CancelAsked:
 		c.cancelAsked(e)
+	case Cordoned:
+		c.cordoned(e)
+	case Uncordoned:
+		c.uncordoned(e)
 	case Persisted:
 		c.persisted(e)
 	case Tick:

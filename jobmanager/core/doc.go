@@ -22,8 +22,9 @@
 // (job.go, jobstate.go). A worker is one process of a job on one task manager (worker.go,
 // workerstate.go). A worker holds slots of the task manager until its process has ended, even
 // if the job ended earlier. [Place] chooses slots (place.go). queue.go decides which waiting
-// job may use them. failure.go determines why a job failed, and restart.go whether a job that has
-// lost a worker gets another attempt.
+// job may use them. A client may keep new workers from a task manager (cordon.go), and task
+// managers on which workers die again and again are avoided (avoid.go). failure.go determines
+// why a job failed, and restart.go whether a job that has lost a worker gets another attempt.
 //
 // # What a shell and a task manager must know
 //

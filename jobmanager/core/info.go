@@ -88,31 +88,33 @@ func (c *Core) Jobs() []wire.JobInfo {
 }
 
 // TaskManagers returns the task managers sorted by name, followed by the last few task managers
-// that were lost or have left.
+// that were lost or have left. After these come the other names that are cordoned.
 func (c *Core) TaskManagers(now time.Duration) []wire.TaskManagerInfo {
 	all := make([]wire.TaskManagerInfo, 0, len(c.order)+len(c.gone))
 	for _, n := range c.order {
-		all = append(all, n.info(now))
+		all = append(all, c.info(n, now))
 	}
 	gone := slices.Clone(c.gone)
 	slices.SortStableFunc(gone, compareTaskManagers)
 	for _, n := range gone {
-		all = append(all, n.info(now))
+		all = append(all, c.info(n, now))
 	}
-	return all
+	return append(all, c.absent(all)...)
 }
 
-func (n *taskManager) info(now time.Duration) wire.TaskManagerInfo {
+func (c *Core) info(n *taskManager, now time.Duration) wire.TaskManagerInfo {
 	info := wire.TaskManagerInfo{
 		ID: n.ID, Name: n.Name, Host: n.Host, PID: n.PID,
 		State:      n.state.String(),
 		Slots:      n.Slots,
-		Free:       n.offer().Free,
+		Free:       c.offer(n).Free,
 		Memory:     n.Memory,
 		Platform:   n.Platform,
 		Build:      n.Build,
 		Executable: n.Executable,
 		Ailing:     n.Ailing,
+		Cordon:     c.Cordon(n.Name),
+		Avoided:    c.avoidedInfo(n),
 		HeardAgo:   max(0, now-n.heardAt),
 		Since:      n.since,
 	}
@@ -135,9 +137,12 @@ func (c *Core) Overview() wire.Overview {
 		Jobs:         make(map[string]int),
 	}
 	for _, n := range c.order {
-		offer := n.offer()
+		offer := c.offer(n)
 		o.Slots += offer.Slots
 		o.Free += offer.Free
+		if offer.Cordoned {
+			o.Cordoned += offer.Slots
+		}
 		if !slices.Contains(o.Platforms, n.Platform) {
 			o.Platforms = append(o.Platforms, n.Platform)
 		}

@@ -185,7 +185,7 @@ func (c *Core) schedule() {
 func (c *Core) offers() []Offer {
 	offers := make([]Offer, len(c.order))
 	for i, n := range c.order {
-		offers[i] = n.offer()
+		offers[i] = c.offer(n)
 	}
 	return offers
 }

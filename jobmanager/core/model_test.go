@@ -39,6 +39,8 @@ func live(t *rapid.T) {
 		"report":   w.report,
 		"orphan":   w.orphan,
 		"lose":     w.lose,
+		"cordon":   w.cordon,
+		"die":      w.die,
 		"tick":     w.tick,
 	})
 	w.settle(t)
@@ -73,6 +75,8 @@ type world struct {
 	restart  map[wire.JobID]wire.Restart
 	resolves map[wire.WorkerRef]bool // workers that were deployed to resolve a graph
 	computed map[wire.JobID]bool     // jobs that have been committing
+	cordoned map[string]bool         // names of task managers
+	avoids   reference
 }
 
 func newWorld(t *rapid.T) *world {
@@ -86,6 +90,7 @@ func newWorld(t *rapid.T) *world {
 		owner: map[wire.WorkerRef]*manager{}, slots: map[wire.WorkerRef]int{}, said: map[wire.WorkerRef]map[workerEvent]bool{},
 		heard: map[wire.WorkerRef]time.Duration{}, gone: map[wire.WorkerRef]bool{}, resumed: map[wire.JobID]int{}, restart: map[wire.JobID]wire.Restart{},
 		resolves: map[wire.WorkerRef]bool{}, computed: map[wire.JobID]bool{},
+		cordoned: map[string]bool{}, avoids: reference{times: map[string]int{}, until: map[string]time.Duration{}},
 	}
 	for i := range 3 {
 		w.managers = append(w.managers, &manager{id: fmt.Sprint("m", i), running: map[wire.WorkerRef]bool{}, told: map[wire.WorkerRef]bool{}})
@@ -98,10 +103,12 @@ func (w *world) some(t *rapid.T) *manager { return rapid.SampledFrom(w.managers)
 // step passes an event to the core, and checks and carries out each effect.
 func (w *world) step(t require.TestingT, e Event) {
 	w.hear(e)
+	w.mourn(e)
 	for _, effect := range w.core.Step(w.now, e) {
 		switch e := effect.(type) {
 		case Send:
 			w.deliver(t, e)
+			w.placed(t, e.Message.Deploy)
 		case Disconnect:
 			for _, m := range w.managers {
 				if m.conn == e.Conn {
@@ -203,7 +210,9 @@ const userError = "an error of user code"
 // offered returns the number of slots of task managers that take new work, free or in use.
 func (w *world) offered() (slots int) {
 	for _, o := range w.core.offers() {
-		slots += o.Slots
+		if !w.cordoned[o.ID] {
+			slots += o.Slots
+		}
 	}
 	return slots
 }
@@ -300,9 +309,10 @@ func (w *world) check(t require.TestingT) {
 		}
 		require.Equal(t, used, n.used)
 		require.LessOrEqual(t, used, n.Slots, "a slot must not be given to two workers")
-		if n.state == TaskManagerAlive {
+		if n.state == TaskManagerAlive && !w.cordoned[n.ID] {
 			free += n.Slots - used
 		}
+		require.Equal(t, w.avoids.until[n.ID] > w.core.clock.Counted(), w.core.avoidedInfo(n) != nil, n.ID)
 		require.Equal(t, n.conn != 0, n.state != TaskManagerAway)
 	}
 	require.Equal(t, free, w.core.Overview().Free)
@@ -574,6 +584,10 @@ func (w *world) tick(t *rapid.T) {
 func (w *world) settle(t *rapid.T) {
 	for _, id := range slices.Clone(w.jobs) {
 		w.step(t, CancelAsked{ID: id, Reason: "settle"})
+	}
+	for id := range w.cordoned {
+		delete(w.cordoned, id)
+		w.step(t, Uncordoned{TaskManager: id})
 	}
 	for range 300 {
 		w.now += TickEvery

@@ -50,6 +50,8 @@ type Offer struct {
 	// Executable is the SHA-256 of the task manager's own executable.
 	Executable string
 	Ailing     string // why the task manager takes no new work; "" if it takes new work
+	Cordoned   bool   // the task manager gets no new workers; Free is 0 then
+	Avoided    bool   // the slots of other task managers are used first
 	Slots      int    // number of all slots, free or not
 	Free       int    // number of slots that new work can use
 }
@@ -77,9 +79,13 @@ type Share struct {
 // Shortage describes why a request could not be satisfied.
 type Shortage struct {
 	Request
-	TaskManagers int // number of task managers with the requested platform
+	TaskManagers int // number of task managers with the requested platform that are not cordoned
 	Total        int // number of all slots of these task managers
 	Free         int // number of free slots of these task managers
+	// Cordoned has the names of the cordoned task managers with the requested platform, sorted
+	// and without duplicates, and CordonedSlots the number of all their slots.
+	Cordoned      []string
+	CordonedSlots int
 	// Others is set if no task manager has the requested platform: it has the platforms of all
 	// task managers, sorted.
 	Others []wire.Platform
@@ -105,6 +111,8 @@ func (s *Shortage) String() string {
 		of += " that runs executable " + programs.Short(s.Executable) + " itself"
 	}
 	switch {
+	case s.TaskManagers == 0 && len(s.Cordoned) > 0:
+		fmt.Fprintf(&b, "there is no task manager%s that is not cordoned", of)
 	case s.TaskManagers == 0 && len(s.Others) == 0:
 		b.WriteString("there is no task manager")
 	case s.TaskManagers == 0 && s.Executable != "":
@@ -118,9 +126,17 @@ func (s *Shortage) String() string {
 			fmt.Fprintf(&b, " %s", p)
 		}
 	case s.Total < s.Slots:
-		fmt.Fprintf(&b, "the cluster has %s in all (%s%s), %d too few", humanize.Count(s.Total, "slot"), humanize.Count(s.TaskManagers, "task manager"), of, s.Slots-s.Total)
+		all := "in all"
+		if len(s.Cordoned) > 0 {
+			all = "besides the cordoned ones"
+		}
+		fmt.Fprintf(&b, "the cluster has %s %s (%s%s), %d too few", humanize.Count(s.Total, "slot"), all, humanize.Count(s.TaskManagers, "task manager"), of, s.Slots-s.Total)
 	default:
 		fmt.Fprintf(&b, "%d of %d are free (%s%s)", s.Free, s.Total, humanize.Count(s.TaskManagers, "task manager"), of)
+	}
+	if len(s.Cordoned) > 0 {
+		fmt.Fprintf(&b, "; %s on %s %s cordoned", humanize.Count(s.CordonedSlots, "slot"),
+			named(s.Cordoned), map[bool]string{true: "is", false: "are"}[s.CordonedSlots == 1])
 	}
 	if s.Ailing != "" {
 		fmt.Fprintf(&b, "; task manager %s takes no work: %s", s.Ailing, s.Why)
@@ -131,10 +147,19 @@ func (s *Shortage) String() string {
 	return b.String()
 }
 
+// named returns text with the first of the names of task managers.
+func named(names []string) string {
+	if len(names) == 1 {
+		return "task manager " + names[0]
+	}
+	return "task managers " + humanize.List(names, ", ", 4)
+}
+
 // Place chooses slots for request r among the offers. If there are not enough free slots, it
-// returns a Shortage. It is a pure function. The share of each task manager does not depend on
-// the order of the offers. Each task manager gets at most one worker, with a contiguous range
-// of the job's slots. Workers are numbered in the order of the names of their task managers.
+// returns a Shortage. It uses slots of avoided task managers only if the others do not have
+// enough. It is a pure function. The share of each task manager does not depend on the order of
+// the offers. Each task manager gets at most one worker, with a contiguous range of the job's
+// slots. Workers are numbered in the order of the names of their task managers.
 //
 // Place takes O(n log n) time for n offers.
 func Place(offers []Offer, r Request) ([]Share, *Shortage) {
@@ -144,12 +169,36 @@ func Place(offers []Offer, r Request) ([]Share, *Shortage) {
 	}
 	slices.SortFunc(fit, func(a, b int) int { return byRoom(offers[a], offers[b]) })
 	taken := make([]int, len(offers))
-	if r.Policy == Spread {
-		spread(offers, fit, r.Slots, taken)
-	} else {
-		pack(offers, fit, r.Slots, taken)
+	want := r.Slots
+	for _, part := range byAvoidance(offers, fit) {
+		free := 0
+		for _, i := range part {
+			free += offers[i].Free
+		}
+		n := min(want, free)
+		if want -= n; n == 0 {
+			continue
+		}
+		if r.Policy == Spread {
+			spread(offers, part, n, taken)
+		} else {
+			pack(offers, part, n, taken)
+		}
 	}
 	return shares(offers, fit, taken), nil
+}
+
+// byAvoidance divides the indices in fit into those of offers that are not avoided and those of
+// the others. Both keep the order of fit.
+func byAvoidance(offers []Offer, fit []int) (parts [2][]int) {
+	for _, i := range fit {
+		k := 0
+		if offers[i].Avoided {
+			k = 1
+		}
+		parts[k] = append(parts[k], i)
+	}
+	return parts
 }
 
 // survey counts the slots that fit a request, and returns the indices of the fitting offers
@@ -159,6 +208,11 @@ func survey(offers []Offer, r Request) (*Shortage, []int) {
 	var fit []int
 	for i, o := range offers {
 		if r.Platform != anyPlatform && o.Platform != r.Platform || r.Executable != "" && o.Executable != r.Executable {
+			continue
+		}
+		if o.Cordoned {
+			short.Cordoned = append(short.Cordoned, o.Name)
+			short.CordonedSlots += o.Slots
 			continue
 		}
 		short.TaskManagers++
@@ -171,7 +225,9 @@ func survey(offers []Offer, r Request) (*Shortage, []int) {
 			fit = append(fit, i)
 		}
 	}
-	if short.TaskManagers == 0 {
+	slices.Sort(short.Cordoned)
+	short.Cordoned = slices.Compact(short.Cordoned)
+	if short.TaskManagers == 0 && len(short.Cordoned) == 0 {
 		short.Others = platforms(offers)
 	}
 	return short, fit

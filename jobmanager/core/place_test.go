@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -46,6 +47,10 @@ func drawOffers(t *rapid.T) []Offer {
 			Platform: rapid.SampledFrom(platforms).Draw(t, "platform"),
 			Slots:    slots,
 			Free:     rapid.IntRange(0, slots).Draw(t, "free"),
+			Avoided:  rapid.IntRange(0, 2).Draw(t, "avoided") == 0,
+		}
+		if rapid.IntRange(0, 5).Draw(t, "cordoned") == 0 {
+			offers[i].Cordoned, offers[i].Free = true, 0
 		}
 	}
 	return offers
@@ -77,12 +82,22 @@ func TestPlace(t *testing.T) {
 		if rapid.Bool().Draw(t, "picky") {
 			r.Platform = wire.Platform{OS: "linux", Arch: "arm64"}
 		}
-		var fit []Offer
-		free := 0
+		var fit, liked, avoided []Offer
+		free, likedFree, cordoned := 0, 0, 0
 		for _, o := range offers {
-			if r.Platform == (wire.Platform{}) || r.Platform == o.Platform {
-				fit = append(fit, o)
-				free += o.Free
+			if r.Platform != (wire.Platform{}) && r.Platform != o.Platform {
+				continue
+			}
+			fit = append(fit, o)
+			free += o.Free
+			if o.Cordoned {
+				cordoned += o.Slots
+			}
+			if o.Avoided {
+				avoided = append(avoided, o)
+			} else {
+				liked = append(liked, o)
+				likedFree += o.Free
 			}
 		}
 		before := slices.Clone(offers)
@@ -92,6 +107,8 @@ func TestPlace(t *testing.T) {
 			require.Nil(t, shares)
 			require.Equal(t, r.Slots-free, short.Missing())
 			require.NotEmpty(t, short.String())
+			require.Equal(t, cordoned, short.CordonedSlots)
+			require.Equal(t, cordoned > 0, strings.Contains(short.String(), fmt.Sprintf("%d slot", cordoned)) && strings.HasSuffix(short.String(), "cordoned"))
 			return
 		}
 		require.Nil(t, short)
@@ -110,14 +127,23 @@ func TestPlace(t *testing.T) {
 		}
 		require.Equal(t, r.Slots, next)
 		require.True(t, slices.IsSorted(names))
+		// Avoided task managers get only the slots that others do not have.
+		rest := max(0, r.Slots-likedFree)
+		took := 0
+		for i, o := range offers {
+			if o.Avoided {
+				took += taken[i]
+			}
+		}
+		require.Equal(t, rest, took)
 		if r.Policy == Pack {
-			require.Len(t, shares, fewest(fit, r.Slots))
+			require.Len(t, shares, fewest(liked, r.Slots-rest)+fewest(avoided, rest))
 		} else {
 			// If a task manager has free slots left, no other task manager may have got two or
 			// more slots more than it.
 			for i := range offers {
 				for k, o := range offers {
-					if taken[i] > taken[k]+1 && slices.Contains(fit, o) {
+					if taken[i] > taken[k]+1 && slices.Contains(fit, o) && o.Avoided == offers[i].Avoided {
 						require.Equal(t, o.Free, taken[k])
 					}
 				}

@@ -26,6 +26,7 @@ import (
 //	submit JOB [slots= wait= artifact= resident= platform= resolve restart= attempts= delay= window=]  default of restart: none
 //	say JOB/ATTEMPT/WORKER REPORT [conn=]
 //	all JOB REPORT             reports for every worker of the job that has not ended, in order
+//	cordon NAME [REASON] | uncordon NAME
 //	cancel JOB REASON | compiled JOB slots= | compiled JOB error=REASON
 //	persisted JOB [error=REASON] | leave CONN REASON | cut CONN REASON
 //	wait TIME [silent=CONN,...]  time passes with ticks and heartbeats of the connected task managers
@@ -41,7 +42,7 @@ func TestStories(t *testing.T) {
 			if s == nil || d.Cmd == "start" {
 				config := Config{Cluster: "c", Build: "v1", Started: storyBegin, Lease: 8 * time.Second}
 				if s != nil {
-					config.History = s.stored()
+					config.History, config.Cordons = s.stored(), s.cordons
 				}
 				for _, a := range d.CmdArgs {
 					if a.Key == "resume" {
@@ -53,6 +54,7 @@ func TestStories(t *testing.T) {
 				records := s.restart()
 				s = newStory(t, config)
 				maps.Copy(s.records, records)
+				maps.Copy(s.cordons, config.Cordons)
 				if d.Cmd == "start" {
 					return s.text(s.core.Recover()) + s.play(d.Input)
 				}
@@ -93,12 +95,13 @@ type scenario struct {
 	open     map[int]bool           // open connections
 	records  map[wire.JobID]wire.JobInfo
 	specs    map[wire.JobID]wire.JobSpec // specifications of the jobs that commit
+	cordons  map[string]wire.Cordon      // recorded cordons
 	beats    uint64
 	muteAcks bool
 }
 
 func newStory(t *testing.T, c Config) *scenario {
-	return &scenario{t: t, core: New(c), on: map[wire.WorkerRef]int{}, open: map[int]bool{}, records: map[wire.JobID]wire.JobInfo{}, specs: map[wire.JobID]wire.JobSpec{}}
+	return &scenario{t: t, core: New(c), on: map[wire.WorkerRef]int{}, open: map[int]bool{}, records: map[wire.JobID]wire.JobInfo{}, specs: map[wire.JobID]wire.JobSpec{}, cordons: map[string]wire.Cordon{}}
 }
 
 // restart returns the recorded jobs, which are passed to the core that replaces the core of s.
@@ -172,6 +175,12 @@ func (s *scenario) line(line string) string {
 			}
 		}
 		return b.String()
+	case "cordon":
+		s.cordons[words[1]] = s.core.NextCordon(words[1], rest(2), storyBegin.Add(s.now))
+		return s.step(Cordoned{TaskManager: words[1], Cordon: s.cordons[words[1]]})
+	case "uncordon":
+		delete(s.cordons, words[1])
+		return s.step(Uncordoned{TaskManager: words[1]})
 	case "cancel":
 		return s.step(CancelAsked{ID: wire.JobID(words[1]), Reason: rest(2)})
 	case "compiled":
@@ -472,11 +481,22 @@ func (s *scenario) show(words []string) string {
 		}
 	case "taskmanagers":
 		for _, n := range s.core.TaskManagers(s.now) {
-			fmt.Fprintf(&b, "  %s %s: %d of %d free, heard %s ago, workers %v\n", n.Name, n.State, n.Free, n.Slots, n.HeardAgo, n.Workers)
+			fmt.Fprintf(&b, "  %s %s: %d of %d free, heard %s ago, workers %v", n.Name, n.State, n.Free, n.Slots, n.HeardAgo, n.Workers)
+			if n.Cordon != nil {
+				fmt.Fprintf(&b, ", cordoned since +%s: %s", n.Cordon.Since.Sub(storyBegin), n.Cordon.Reason)
+			}
+			if n.Avoided != nil {
+				fmt.Fprintf(&b, ", avoided until +%s, as %d workers died there", n.Avoided.Until.Sub(storyBegin), n.Avoided.Died)
+			}
+			b.WriteString("\n")
 		}
 	case "overview":
 		o := s.core.Overview()
-		fmt.Fprintf(&b, "  %d task managers, %d of %d slots free, jobs %v, platforms %v\n", o.TaskManagers, o.Free, o.Slots, o.Jobs, o.Platforms)
+		fmt.Fprintf(&b, "  %d task managers, %d of %d slots free, jobs %v, platforms %v", o.TaskManagers, o.Free, o.Slots, o.Jobs, o.Platforms)
+		if o.Cordoned > 0 {
+			fmt.Fprintf(&b, ", %d slots cordoned", o.Cordoned)
+		}
+		b.WriteString("\n")
 	default:
 		s.t.Fatalf("unknown line %q", words[0])
 	}

@@ -30,10 +30,12 @@ type taskManager struct {
 	beats         uint64
 }
 
-// offer returns the offer of the task manager's slots.
-func (n *taskManager) offer() Offer {
+// offer returns the offer of the slots of task manager n.
+func (c *Core) offer(n *taskManager) Offer {
 	o := Offer{ID: n.ID, Name: n.Name, Platform: n.Platform, Executable: n.Executable, Ailing: n.Ailing, Slots: n.Slots}
-	if n.state == TaskManagerAlive && n.Ailing == "" {
+	_, o.Cordoned = c.cordons[n.Name]
+	_, o.Avoided = c.avoid.at(n.ID, c.clock.Counted())
+	if n.state == TaskManagerAlive && n.Ailing == "" && !o.Cordoned {
 		o.Free = n.Slots - n.used
 	}
 	return o

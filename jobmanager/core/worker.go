@@ -213,6 +213,9 @@ func (c *Core) workerGone(w *worker, e workerEvent, f *wire.Failure, how ending)
 		return
 	}
 	w.state = next
+	if w.died(before, f, how) {
+		c.avoid.died(death{at: c.clock.Counted(), job: w.ref.Job, taskManager: w.taskManager.ID})
+	}
 	delete(w.taskManager.workers, w.ref)
 	w.taskManager.used -= w.slots
 	w.job.processes--

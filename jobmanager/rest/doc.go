@@ -23,6 +23,8 @@
 //	GET  /api/v1/jobs/{id}/logs            ?worker=0&follow=true&form=text|json
 //	POST /api/v1/jobs/{id}/cancel          {"reason": "…"}, or no body
 //	GET  /api/v1/taskmanagers
+//	POST /api/v1/taskmanagers/{name}/cordon  {"reason": "…"}, or no body
+//	POST /api/v1/taskmanagers/{name}/uncordon
 //	GET  /api/v1/config
 //	GET  /api/v1/openapi.json
 //	GET  /metrics
@@ -56,10 +58,13 @@
 //	superstep_build_info                always 1; label version
 //	superstep_slots                     slots of the task managers
 //	superstep_slots_free                slots that no job uses
+//	superstep_slots_cordoned            slots of cordoned task managers
 //	superstep_jobs                      jobs in the history or running; label state
 //	superstep_jobs_ended_total          jobs that have ended; label state
 //	superstep_task_managers             task managers; label state
 //	superstep_heartbeat_age_seconds     time since a task manager was last heard; labels task_manager, id
+//	superstep_task_manager_cordoned     1 if a task manager is cordoned, else 0; labels task_manager, id
+//	superstep_task_manager_avoided      1 if other task managers come first, as workers died there, else 0; same labels
 //	superstep_supersteps_total          supersteps of all queues of all jobs
 //	superstep_superstep_seconds_total   time that subtask 0 spent in supersteps; label kind: compute or communicate
 //	superstep_rows_total                rows that vertices have received

@@ -33,7 +33,8 @@ type Overview struct {
 	Started      time.Time      `json:"started"`
 	TaskManagers int            `json:"task_managers"`
 	Slots        int            `json:"slots"`
-	Free         int            `json:"free" doc:"slots that no job has"`
+	Free         int            `json:"free" doc:"slots that no job has and that new workers can get"`
+	Cordoned     int            `json:"cordoned" doc:"slots of cordoned task managers"`
 	Jobs         map[string]int `json:"jobs" doc:"number of jobs by state"`
 	Platforms    []string       `json:"platforms" doc:"of the task managers, such as linux/amd64"`
 	Uploads      bool           `json:"uploads" doc:"whether programs may be uploaded; if not, built-in jobs only"`
@@ -166,7 +167,7 @@ type TaskManager struct {
 	Name       string      `json:"name"`
 	Host       string      `json:"host"`
 	PID        int         `json:"pid"`
-	State      string      `json:"state"`
+	State      string      `json:"state" doc:"alive, silent, away, lost, left, or absent: known only by its cordon"`
 	Slots      int         `json:"slots"`
 	Free       int         `json:"free"`
 	Memory     int64       `json:"memory" doc:"for workers, in bytes"`
@@ -174,6 +175,8 @@ type TaskManager struct {
 	Build      string      `json:"build" doc:"its version, for people"`
 	Executable string      `json:"executable" doc:"SHA-256 of its own program"`
 	Ailing     string      `json:"ailing,omitempty" doc:"why it takes no new work, such as a full disk; left out while it does"`
+	Cordon     *Cordon     `json:"cordon,omitempty" doc:"why and since when it gets no new workers; left out while it gets them"`
+	Avoided    *Avoidance  `json:"avoided,omitempty" doc:"until when other task managers come first, as workers died there again and again; left out while none do"`
 	HeardAgo   float64     `json:"heard_seconds_ago"`
 	Since      time.Time   `json:"since" doc:"when it registered"`
 	Workers    []WorkerRef `json:"workers"`
@@ -223,7 +226,7 @@ var failureKinds = []string{"user", "lost", "peer", "misuse", "cluster"}
 
 func overviewOf(o *wire.Overview) Overview {
 	out := Overview{
-		Version: o.Version, Build: o.Build, Cluster: o.Cluster, Started: o.Started, TaskManagers: o.TaskManagers, Slots: o.Slots, Free: o.Free,
+		Version: o.Version, Build: o.Build, Cluster: o.Cluster, Started: o.Started, TaskManagers: o.TaskManagers, Slots: o.Slots, Free: o.Free, Cordoned: o.Cordoned,
 		Jobs: o.Jobs, Platforms: []string{}, Uploads: o.Uploads, MaxArtifact: o.MaxArtifact,
 	}
 	if out.Jobs == nil {
@@ -336,7 +339,7 @@ func queuesOf(p *plan.Plan, progress *wire.Progress) []Queue {
 func taskManagerOf(n *wire.TaskManagerInfo) TaskManager {
 	out := TaskManager{
 		ID: n.ID, Name: n.Name, Host: n.Host, PID: n.PID, State: n.State, Slots: n.Slots, Free: n.Free, Memory: n.Memory,
-		Platform: n.Platform.String(), Build: n.Build, Executable: n.Executable, Ailing: n.Ailing, HeardAgo: n.HeardAgo.Seconds(), Since: n.Since, Workers: make([]WorkerRef, len(n.Workers)),
+		Platform: n.Platform.String(), Build: n.Build, Executable: n.Executable, Ailing: n.Ailing, Cordon: cordonOf(n.Cordon), Avoided: avoidanceOf(n.Avoided), HeardAgo: n.HeardAgo.Seconds(), Since: n.Since, Workers: make([]WorkerRef, len(n.Workers)),
 	}
 	for i, w := range n.Workers {
 		out.Workers[i] = WorkerRef{Job: string(w.Job), Attempt: w.Attempt, Worker: w.Worker}

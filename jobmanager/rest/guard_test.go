@@ -22,7 +22,7 @@ func TestGuards(t *testing.T) {
 	paths := []string{"/api", "/api/v1", "/api/v1/nope", "/nope"}
 	open := map[string]bool{}
 	for _, r := range s.routes {
-		paths = append(paths, strings.ReplaceAll(r.path, "{id}", "run-1"))
+		paths = append(paths, strings.NewReplacer("{id}", "run-1", "{taskmanager}", "tm").Replace(r.path))
 		open[r.path] = r.open
 	}
 	for _, path := range paths {
@@ -44,6 +44,8 @@ func TestGuards(t *testing.T) {
 	}
 	require.Empty(t, f.submitted)
 	require.Empty(t, f.cancelled)
+	require.Empty(t, f.cordons)
+	require.Empty(t, f.uncordons)
 
 	for _, header := range []string{"Host: cluster.example", "Host: [::1]:9", "Origin: http://localhost:8081", "Origin: http://cluster.example"} {
 		require.Equal(t, http.StatusOK, s.ask("GET /api/v1/jobs", "", header).code, header)

@@ -37,6 +37,8 @@ type fake struct {
 	stats     jobmanager.Stats
 	submitted []wire.JobSpec
 	cancelled []wire.CancelRequest
+	cordons   []wire.CordonRequest
+	uncordons []wire.UncordonRequest
 	followed  []wire.FollowRequest
 	unready   error
 	down      error // error that Overview returns; nil if it succeeds
@@ -107,6 +109,30 @@ func (f *fake) Cancel(_ context.Context, req *wire.CancelRequest) (*wire.CancelR
 	defer f.mu.Unlock()
 	f.cancelled = append(f.cancelled, *req)
 	return &wire.CancelReply{Job: *info}, nil
+}
+
+// findTaskManager returns an error if there is no task manager with the given name.
+func (f *fake) findTaskManager(name string) error {
+	for _, n := range f.nodes {
+		if n.Name == name {
+			return nil
+		}
+	}
+	return wire.Error(codes.NotFound, "there is no task manager %q", name)
+}
+
+func (f *fake) Cordon(_ context.Context, req *wire.CordonRequest) (*wire.CordonReply, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.cordons = append(f.cordons, *req)
+	return &wire.CordonReply{TaskManager: req.TaskManager, Cordon: &wire.Cordon{Reason: req.Reason, Since: born}, Changed: true, Registered: 2, Workers: 1, Slots: 4}, f.findTaskManager(req.TaskManager)
+}
+
+func (f *fake) Uncordon(_ context.Context, req *wire.UncordonRequest) (*wire.CordonReply, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.uncordons = append(f.uncordons, *req)
+	return &wire.CordonReply{TaskManager: req.TaskManager, Registered: 2, Workers: 1, Slots: 8}, f.findTaskManager(req.TaskManager)
 }
 
 func (f *fake) TaskManagers(context.Context, *wire.TaskManagersRequest) (*wire.TaskManagersReply, error) {
@@ -257,11 +283,14 @@ func newFake(t testing.TB) *fake {
 			{ID: "a", Name: "tm", Host: "h", PID: 1, State: "alive", Slots: 4, Free: 2, Memory: 1 << 30, Platform: wire.Platform{OS: "linux", Arch: "amd64"}, Build: "v1",
 				HeardAgo: 250 * time.Millisecond, Since: born, Workers: []wire.WorkerRef{{Job: "run-1", Attempt: 1, Worker: 0}}},
 			{ID: "b", Name: "tm", Host: "h", State: "lost", Since: born},
+			{ID: "c", Name: "host:1", State: "alive", Since: born, Cordon: &wire.Cordon{Reason: "repair", Since: born}, Avoided: &wire.Avoidance{Until: born.Add(time.Minute), Died: 3}},
+			{Name: "away", State: wire.TaskManagerAbsent, Cordon: &wire.Cordon{Since: born}},
 		},
 		stats: jobmanager.Stats{
 			Jobs: map[wire.JobState]int{wire.JobRunning: 1, wire.JobFailed: 2}, Ended: map[wire.JobState]uint64{wire.JobFailed: 5},
-			TaskManagers: []wire.TaskManagerInfo{{ID: "a", Name: "tm", State: "alive", HeardAgo: 250 * time.Millisecond}, {ID: "a", Name: "tm", State: "alive"}, {ID: "\xff", Name: "\xfe", State: "away"}, {ID: "b", Name: "gone", State: "lost"}},
-			Slots:        4, Free: 2, Supersteps: 9, Compute: 1.5, Communicate: 0.25, Rows: 1000, ExchangeRows: 70, ExchangeBytes: 700, Exchanges: []jobmanager.ExchangeStats{{Job: "run", Edge: 3, Rows: 7, Bytes: 77}}, ResultBytes: 12, ArtifactBytes: 34, ArtifactCache: 56, Followers: 3, DiskFree: 5, TakesJobs: false,
+			TaskManagers: []wire.TaskManagerInfo{{ID: "a", Name: "tm", State: "alive", HeardAgo: 250 * time.Millisecond}, {ID: "a", Name: "tm", State: "alive"}, {ID: "\xff", Name: "\xfe", State: "away"}, {ID: "b", Name: "gone", State: "lost"},
+				{ID: "c", Name: "sick", State: "alive", Cordon: &wire.Cordon{}, Avoided: &wire.Avoidance{}}, {Name: "absent\xff", State: "absent", Cordon: &wire.Cordon{}}, {Name: "absent\xfe", State: "absent", Cordon: &wire.Cordon{}}},
+			Slots: 4, Free: 2, Cordoned: 1, Supersteps: 9, Compute: 1.5, Communicate: 0.25, Rows: 1000, ExchangeRows: 70, ExchangeBytes: 700, Exchanges: []jobmanager.ExchangeStats{{Job: "run", Edge: 3, Rows: 7, Bytes: 77}}, ResultBytes: 12, ArtifactBytes: 34, ArtifactCache: 56, Followers: 3, DiskFree: 5, TakesJobs: false,
 		},
 	}
 }

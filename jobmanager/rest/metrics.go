@@ -119,30 +119,33 @@ func newDesc(name, help string, labels ...string) *prometheus.Desc {
 }
 
 var (
-	descBuild        = newDesc("build_info", "Always 1; the version of the job manager is a label.", "version")
-	descSlots        = newDesc("slots", "Slots of the task managers.")
-	descFree         = newDesc("slots_free", "Slots that no job has.")
-	descJobs         = newDesc("jobs", "Jobs that are kept, by state.", "state")
-	descEnded        = newDesc("jobs_ended_total", "Jobs that have ended, by state.", "state")
-	descTaskManagers = newDesc("task_managers", "Task managers, by state.", "state")
-	descHeard        = newDesc("heartbeat_age_seconds", "Seconds since the last message of a task manager.", "task_manager", "id")
-	descSupersteps   = newDesc("supersteps_total", "Supersteps of all queues of all jobs.")
-	descSeconds      = newDesc("superstep_seconds_total", "Seconds that subtask 0 spent in supersteps, by kind of stage: compute or communicate.", "kind")
-	descRows         = newDesc("rows_total", "Rows that vertices of all jobs have taken in.")
-	descSentRows     = newDesc("exchange_rows_total", "Rows that went over the exchanges of all jobs.")
-	descSentBytes    = newDesc("exchange_bytes_total", "Bytes in memory of the rows that went over the exchanges of all jobs.")
-	descEdgeRows     = newDesc("job_exchange_rows", "Rows that went over an exchange of a live job, by edge of its plan.", "job", "edge")
-	descEdgeBytes    = newDesc("job_exchange_bytes", "Bytes in memory of the rows that went over an exchange of a live job, by edge of its plan.", "job", "edge")
-	descResults      = newDesc("result_bytes_total", "Bytes of collected rows and printed text that jobs sent.")
-	descArtifacts    = newDesc("artifact_bytes", "Bytes of the executables that are kept.")
-	descCache        = newDesc("artifact_limit_bytes", "Bytes that kept executables may take.")
-	descDisk         = newDesc("disk_free_bytes", "Bytes that may still be written to the disk of the job manager's work directory.")
-	descTakes        = newDesc("takes_jobs", "1 while the job manager takes jobs, 0 while it does not, as on a full disk.")
-	descFollowers    = newDesc("followers", "Clients to which jobs are attached.")
+	descBuild         = newDesc("build_info", "Always 1; the version of the job manager is a label.", "version")
+	descSlots         = newDesc("slots", "Slots of the task managers.")
+	descFree          = newDesc("slots_free", "Slots that no job has.")
+	descCordonedSlots = newDesc("slots_cordoned", "Slots of cordoned task managers.")
+	descJobs          = newDesc("jobs", "Jobs that are kept, by state.", "state")
+	descEnded         = newDesc("jobs_ended_total", "Jobs that have ended, by state.", "state")
+	descTaskManagers  = newDesc("task_managers", "Task managers, by state.", "state")
+	descHeard         = newDesc("heartbeat_age_seconds", "Seconds since the last message of a task manager.", "task_manager", "id")
+	descCordoned      = newDesc("task_manager_cordoned", "1 while a task manager is cordoned, so that it gets no new workers, 0 while it is not.", "task_manager", "id")
+	descAvoided       = newDesc("task_manager_avoided", "1 while other task managers come first, as workers died on this one again and again, 0 while they do not.", "task_manager", "id")
+	descSupersteps    = newDesc("supersteps_total", "Supersteps of all queues of all jobs.")
+	descSeconds       = newDesc("superstep_seconds_total", "Seconds that subtask 0 spent in supersteps, by kind of stage: compute or communicate.", "kind")
+	descRows          = newDesc("rows_total", "Rows that vertices of all jobs have taken in.")
+	descSentRows      = newDesc("exchange_rows_total", "Rows that went over the exchanges of all jobs.")
+	descSentBytes     = newDesc("exchange_bytes_total", "Bytes in memory of the rows that went over the exchanges of all jobs.")
+	descEdgeRows      = newDesc("job_exchange_rows", "Rows that went over an exchange of a live job, by edge of its plan.", "job", "edge")
+	descEdgeBytes     = newDesc("job_exchange_bytes", "Bytes in memory of the rows that went over an exchange of a live job, by edge of its plan.", "job", "edge")
+	descResults       = newDesc("result_bytes_total", "Bytes of collected rows and printed text that jobs sent.")
+	descArtifacts     = newDesc("artifact_bytes", "Bytes of the executables that are kept.")
+	descCache         = newDesc("artifact_limit_bytes", "Bytes that kept executables may take.")
+	descDisk          = newDesc("disk_free_bytes", "Bytes that may still be written to the disk of the job manager's work directory.")
+	descTakes         = newDesc("takes_jobs", "1 while the job manager takes jobs, 0 while it does not, as on a full disk.")
+	descFollowers     = newDesc("followers", "Clients to which jobs are attached.")
 )
 
 func (c clusterCollector) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descBuild, descSlots, descFree, descJobs, descEnded, descTaskManagers, descHeard, descSupersteps,
+	for _, d := range []*prometheus.Desc{descBuild, descSlots, descFree, descCordonedSlots, descJobs, descEnded, descTaskManagers, descHeard, descCordoned, descAvoided, descSupersteps,
 		descSeconds, descRows, descSentRows, descSentBytes, descEdgeRows, descEdgeBytes, descResults, descArtifacts, descCache, descDisk, descTakes, descFollowers} {
 		out <- d
 	}
@@ -159,6 +162,7 @@ func (c clusterCollector) Collect(out chan<- prometheus.Metric) {
 	gauge(descBuild, 1, wire.Build())
 	gauge(descSlots, float64(s.Slots))
 	gauge(descFree, float64(s.Free))
+	gauge(descCordonedSlots, float64(s.Cordoned))
 	for _, state := range wire.JobStates() { // including states of no job
 		gauge(descJobs, float64(s.Jobs[state]), state.String())
 		if state.Ended() {
@@ -181,11 +185,7 @@ func (c clusterCollector) Collect(out chan<- prometheus.Metric) {
 	if s.DiskFree >= 0 {
 		gauge(descDisk, float64(s.DiskFree))
 	}
-	takes := 0.0
-	if s.TakesJobs {
-		takes = 1
-	}
-	gauge(descTakes, takes)
+	gauge(descTakes, truth(s.TakesJobs))
 	gauge(descFollowers, float64(s.Followers))
 	collectTaskManagers(s.TaskManagers, gauge)
 }
@@ -194,15 +194,32 @@ func (c clusterCollector) Collect(out chan<- prometheus.Metric) {
 // that task managers have sent, because otherwise Prometheus would refuse all metrics.
 func collectTaskManagers(nodes []wire.TaskManagerInfo, gauge func(*prometheus.Desc, float64, ...string)) {
 	states, seen := map[string]int{"alive": 0, "silent": 0, "away": 0}, make(map[string]bool)
+	absent := make(map[string]bool) // names
 	for i := range nodes {
 		n := &nodes[i]
 		states[strings.ToValidUTF8(n.State, "�")]++
-		if id := clip(n.ID); !seen[id] && n.State != "lost" && n.State != "left" { // lost and left task managers send no heartbeats
+		switch id := clip(n.ID); {
+		case n.State == "lost" || n.State == "left": // they send no heartbeats
+		case n.State == wire.TaskManagerAbsent && !absent[clip(n.Name)]: // it has no ID
+			absent[clip(n.Name)] = true
+			gauge(descCordoned, 1, clip(n.Name), "")
+		case n.State == wire.TaskManagerAbsent:
+		case !seen[id]:
 			seen[id] = true
 			gauge(descHeard, n.HeardAgo.Seconds(), clip(n.Name), id)
+			gauge(descCordoned, truth(n.Cordon != nil), clip(n.Name), id)
+			gauge(descAvoided, truth(n.Avoided != nil), clip(n.Name), id)
 		}
 	}
 	for state, count := range states {
 		gauge(descTaskManagers, float64(count), state)
 	}
+}
+
+// truth returns 1 for true and 0 for false.
+func truth(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
 }

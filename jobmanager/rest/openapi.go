@@ -98,8 +98,9 @@ func (r *route) operation(schemas *schemas, failure object) object {
 
 // aboutPath maps the parameters in paths to their descriptions.
 var aboutPath = map[string]string{
-	"id":   "a job's ID, or the start of it if no other job has the same",
-	"name": "a result's name, as the list has it",
+	"id":          "a job's ID, or the start of it if no other job has the same",
+	"name":        "a result's name, as the list has it",
+	"taskmanager": "a task manager's name, as the list has it",
 }
 
 // parameters returns the parameter objects of the route's path and query.

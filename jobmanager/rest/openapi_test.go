@@ -201,6 +201,14 @@ var requests = []struct {
 	{"GET", "/api/v1/overview", "/api/v1/overview?x=1", "", nil, 400},
 	{"GET", "/api/v1/config", "/api/v1/config", "", nil, 200},
 	{"GET", "/api/v1/taskmanagers", "/api/v1/taskmanagers", "", nil, 200},
+	{"POST", "/api/v1/taskmanagers/{taskmanager}/cordon", "/api/v1/taskmanagers/tm/cordon", "", nil, 200},
+	{"POST", "/api/v1/taskmanagers/{taskmanager}/cordon", "/api/v1/taskmanagers/host:1/cordon", `{"reason":"its fan is replaced"}`, nil, 200},
+	{"POST", "/api/v1/taskmanagers/{taskmanager}/cordon", "/api/v1/taskmanagers/tm/cordon", `{"reason":"two\nlines"}`, nil, 400},
+	{"POST", "/api/v1/taskmanagers/{taskmanager}/cordon", "/api/v1/taskmanagers/tm/cordon", `{"why":"x"}`, nil, 400},
+	{"POST", "/api/v1/taskmanagers/{taskmanager}/cordon", "/api/v1/taskmanagers/nope/cordon", "", nil, 404},
+	{"POST", "/api/v1/taskmanagers/{taskmanager}/uncordon", "/api/v1/taskmanagers/tm/uncordon", "", nil, 200},
+	{"POST", "/api/v1/taskmanagers/{taskmanager}/uncordon", "/api/v1/taskmanagers/tm/uncordon", `{"reason":"done"}`, nil, 400},
+	{"POST", "/api/v1/taskmanagers/{taskmanager}/uncordon", "/api/v1/taskmanagers/nope/uncordon", "", nil, 404},
 	{"GET", "/api/v1/jobs", "/api/v1/jobs", "", nil, 200},
 	{"GET", "/api/v1/jobs", "/api/v1/jobs?state=failed&state=running&limit=2", "", nil, 200},
 	{"GET", "/api/v1/jobs", "/api/v1/jobs?state=asleep", "", nil, 400},
@@ -272,9 +280,9 @@ func TestRoutesAreThoseOfTheDocument(t *testing.T) {
 	s := serve(t, newFake(t), nil)
 	doc := described(t, s)
 	paths := doc["paths"].(map[string]any)
-	require.Equal(t, 18, len(paths))
+	require.Equal(t, 20, len(paths))
 	for path, item := range paths {
-		got := s.ask("DELETE "+strings.NewReplacer("{id}", "run-1", "{name}", "rows").Replace(path), "")
+		got := s.ask("DELETE "+strings.NewReplacer("{id}", "run-1", "{name}", "rows", "{taskmanager}", "tm").Replace(path), "")
 		require.Equal(t, http.StatusMethodNotAllowed, got.code, path)
 		got.problem(t)
 		var want []string

@@ -18,7 +18,7 @@ const page = `<!DOCTYPE html>
 Both want the job manager's token:</p>
 <pre>curl -H "Authorization: Bearer $(cat TOKEN_FILE)" http://HOST:PORT` + base + `/overview</pre>
 <p><a href="/healthz">/healthz</a> and <a href="/readyz">/readyz</a> are open.</p>
-<p>From a terminal: <code>superstep list</code>, <code>superstep show</code>, <code>superstep taskmanagers</code>.</p>
+<p>From a terminal: <code>superstep list</code>, <code>superstep show</code>, <code>superstep taskmanagers</code>, <code>superstep cordon</code>.</p>
 </body>
 </html>
 `

@@ -19,6 +19,7 @@ func ok(of any, about string) []answer {
 
 // table returns all routes.
 func (s *Server) table() []route {
+	const taskManager = base + "/taskmanagers/{taskmanager}"
 	return append([]route{
 		{method: "GET", path: "/", id: "page", summary: "A page that says what this is", open: true, serve: s.page,
 			answers: []answer{{code: http.StatusOK, media: mediaHTML, about: "the page"}}},
@@ -36,6 +37,11 @@ func (s *Server) table() []route {
 			answers: ok(map[string]any{}, "the settings")},
 		{method: "GET", path: base + "/taskmanagers", id: "listTaskManagers", summary: "The task managers, by name", serve: s.taskManagers,
 			answers: ok([]TaskManager{}, "the task managers")},
+		{method: "POST", path: taskManager + "/cordon", id: "cordonTaskManager", summary: "Keep new workers from a task manager; those that run there go on", serve: s.cordon,
+			body: Cordoning{}, optional: true,
+			answers: ok(Cordoned{}, "it is cordoned"), errors: append([]int{http.StatusNotFound}, ofPost...)},
+		{method: "POST", path: taskManager + "/uncordon", id: "uncordonTaskManager", summary: "Allow new workers on a task manager", serve: s.uncordon,
+			answers: ok(Cordoned{}, "it is not cordoned"), errors: ofJob},
 	}, s.jobTable()...)
 }
 

@@ -24,6 +24,8 @@ type Cluster struct {
 	Cancel       cancelCommand       `cmd:"" help:"Cancel jobs."`
 	Checkpoints  checkpointsCommand  `cmd:"" help:"List the checkpoints that a run has left in a directory."`
 	TaskManagers taskManagersCommand `cmd:"" name:"taskmanagers" aliases:"nodes" help:"List task managers and their slots."`
+	Cordon       cordonCommand       `cmd:"" help:"Keep new workers from a task manager; those that run there go on."`
+	Uncordon     uncordonCommand     `cmd:"" help:"Allow new workers on a task manager."`
 
 	TLS        TLSCommand        `cmd:"" name:"tls" help:"Make certificates."`
 	Config     ConfigCommand     `cmd:"" help:"Show the configuration."`

@@ -15,6 +15,8 @@ type jobManager interface {
 	List(context.Context, *wire.ListRequest) (*wire.ListReply, error)
 	Show(context.Context, *wire.ShowRequest) (*wire.JobInfo, error)
 	Cancel(context.Context, *wire.CancelRequest) (*wire.CancelReply, error)
+	Cordon(context.Context, *wire.CordonRequest) (*wire.CordonReply, error)
+	Uncordon(context.Context, *wire.UncordonRequest) (*wire.CordonReply, error)
 	TaskManagers(context.Context, *wire.TaskManagersRequest) (*wire.TaskManagersReply, error)
 	Results(context.Context, *wire.ResultsRequest) (*wire.ResultsReply, error)
 	Result(context.Context, *wire.ResultRequest) (grpc.ServerStreamingClient[wire.ResultPiece], error)

@@ -51,6 +51,10 @@ func TestWrongCommandLines(t *testing.T) {
 		{[]string{"taskmanager", "--jobmanager", "http://x"}, "--jobmanager"},
 		{[]string{"run", "kmeens"}, "did you mean kmeans?"},
 		{[]string{"completion", "tcsh"}, "tcsh"},
+		{[]string{"cordon"}, `expected "<taskmanager>"`},
+		{[]string{"cordon", "a", "b"}, "unexpected argument b"},
+		{[]string{"cordon", "a", "--reason", "two\nlines"}, "--reason: want one line"},
+		{[]string{"uncordon", "a", "--reason", "done"}, "unknown flag --reason"},
 		{[]string{"export", "m.json", "--output", "a.onnx", "--output", "b.onnx"}, "--output is given twice"},
 		{[]string{"inspect", "m.json", "-o", "json", "--output=text"}, "--output is given twice"},
 		{[]string{"list", "--config", config, "--config", "none.yaml"}, "--config is given twice"},
@@ -231,18 +235,47 @@ func TestNodeTable(t *testing.T) {
 			Build: "v1.2.3 (linux/amd64, go1.26)", Executable: strings.Repeat("0123456789abcdef", 4)},
 		{Name: "tm1", State: "left", Slots: 2, HeardAgo: 2 * time.Hour},
 		{Name: "tm2", State: "alive", Slots: 2, Ailing: "the disk is full"},
-	}}))
-	require.Equal(t, `TASK MANAGER  STATE                 SLOTS  FREE  MEMORY  PLATFORM     VERSION  EXECUTABLE    HEARD      WORKERS
-tm0           alive                 4      1     3 GiB   linux/amd64  v1.2.3   0123456789ab  120ms ago  2
-tm1           left                  2      0     0 B     /            -        -             2h0m ago   0
-tm2           alive, takes no work  2      0     0 B     /            -        -             0s ago     0
+		{Name: "tm3", State: "alive", Slots: 1, Cordon: &wire.Cordon{Since: now.Add(-time.Hour), Reason: "repair"}, Avoided: &wire.Avoidance{Until: now.Add(time.Minute), Died: 3}},
+		{Name: "tm3", State: "left", Slots: 1, Cordon: &wire.Cordon{Since: now.Add(-time.Hour), Reason: "repair"}},
+		{Name: "tm4", State: wire.TaskManagerAbsent, Cordon: &wire.Cordon{Since: now.Add(-time.Minute)}},
+	}}, now))
+	require.Equal(t, `TASK MANAGER  STATE                     SLOTS  FREE  MEMORY  PLATFORM     VERSION  EXECUTABLE    HEARD      WORKERS
+tm0           alive                     4      1     3 GiB   linux/amd64  v1.2.3   0123456789ab  120ms ago  2
+tm1           left                      2      0     0 B     /            -        -             2h0m ago   0
+tm2           alive, takes no work      2      0     0 B     /            -        -             0s ago     0
+tm3           alive, cordoned, avoided  1      0     0 B     /            -        -             0s ago     0
+tm3           left, cordoned            1      0     0 B     /            -        -             0s ago     0
+tm4           absent, cordoned          -      -     -       -            -        -             -          -
 
-1 of 6 slots are free
+1 of 7 slots are free
 tm2 takes no work: the disk is full
+tm3 is cordoned since 2026-01-02T14:04:05Z (1h0m ago): repair
+tm3 is avoided until 2026-01-02T15:05:05Z, as 3 workers died there
+tm4 is cordoned since 2026-01-02T15:03:05Z (1m0s ago)
 `, out.String())
 	out.Reset()
-	require.NoError(t, writeTaskManagers(&out, &wire.TaskManagersReply{Ailing: "its disk is full"}))
+	require.NoError(t, writeTaskManagers(&out, &wire.TaskManagersReply{Ailing: "its disk is full"}, now))
 	require.Equal(t, "the job manager takes no jobs: its disk is full\n\nno task managers: start one with \"superstep taskmanager\"\n", out.String())
+}
+
+// TestCordonText compares what the commands cordon and uncordon print.
+func TestCordonText(t *testing.T) {
+	cordon := &wire.Cordon{Since: now.Add(-time.Hour), Reason: "repair\x1b"}
+	for want, r := range map[string]wire.CordonReply{
+		"tm is cordoned since 2026-01-02T14:04:05Z (1h0m ago): repair?\n2 workers that run there go on\nthe cluster has 4 slots for new workers\n": {Cordon: cordon, Changed: true, Registered: 1, Workers: 2, Slots: 4},
+		"tm is cordoned since 2026-01-02T15:04:05Z (0s ago)\n1 worker that runs there goes on\nthe cluster has 1 slot for new workers\n":           {Cordon: &wire.Cordon{Since: now}, Changed: true, Registered: 1, Workers: 1, Slots: 1},
+		"tm was cordoned already since 2026-01-02T14:04:05Z (1h0m ago): repair?\nno workers run there\n" +
+			"no slots are left for new workers: jobs wait until a task manager is uncordoned or another one registers\n": {Cordon: cordon, Registered: 1},
+		"tm is cordoned since 2026-01-02T14:04:05Z (1h0m ago): repair?\nno task manager of this name is in the cluster now; one that registers gets no workers\n" +
+			"the cluster has 2 slots for new workers\n": {Cordon: cordon, Changed: true, Slots: 2},
+		"tm is not cordoned any more\nthe cluster has 2 slots for new workers\n": {Changed: true, Registered: 1, Workers: 1, Slots: 2},
+		"tm was not cordoned\nthe cluster has no slots for new workers now\n":    {},
+	} {
+		r.TaskManager = "tm"
+		var out bytes.Buffer
+		require.NoError(t, writeCordoned(&out, &r, now))
+		require.Equal(t, want, out.String())
+	}
 }
 
 func TestPrefixedLines(t *testing.T) {

@@ -1,7 +1,6 @@
 package commands
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,8 +11,6 @@ import (
 	"time"
 
 	"github.com/superstep-ml/superstep/engine/plan"
-	"github.com/superstep-ml/superstep/internal/humanize"
-	"github.com/superstep-ml/superstep/internal/programs"
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
@@ -339,73 +336,4 @@ func (c *cancelCommand) Run(ctx context.Context, s *Streams) error {
 		}
 		return errors.Join(errs...)
 	})
-}
-
-// taskManagersCommand lists task managers.
-type taskManagersCommand struct {
-	clusterFlags
-	Output outputForm `short:"o" enum:"text,json" default:"text" placeholder:"FORM" help:"text or json."`
-}
-
-// Run prints the task managers and the cluster's slots.
-func (c *taskManagersCommand) Run(ctx context.Context, s *Streams) error {
-	return c.with(ctx, s, func(ctx context.Context, jm jobManager) error {
-		reply, err := jm.TaskManagers(ctx, &wire.TaskManagersRequest{})
-		if err != nil {
-			return err
-		}
-		if c.Output == "json" {
-			return writeJSON(s.Out, reply.TaskManagers)
-		}
-		return writeTaskManagers(s.Out, reply)
-	})
-}
-
-// writeTaskManagers prints a table of the task managers. If the job manager takes no jobs, or a
-// task manager takes no work, it also prints the reason.
-func writeTaskManagers(w io.Writer, reply *wire.TaskManagersReply) error {
-	if reply.Ailing != "" {
-		if _, err := fmt.Fprintf(w, "the job manager takes no jobs: %s\n\n", plain(reply.Ailing)); err != nil {
-			return err
-		}
-	}
-	nodes := reply.TaskManagers
-	if len(nodes) == 0 {
-		_, err := fmt.Fprintln(w, "no task managers: start one with \"superstep taskmanager\"")
-		return err
-	}
-	t := table{head: []string{"task manager", "state", "slots", "free", "memory", "platform", "version", "executable", "heard", "workers"}}
-	slots, free := 0, 0
-	for i := range nodes {
-		n := &nodes[i]
-		state := n.State
-		if n.Ailing != "" {
-			state += ", takes no work"
-		}
-		if n.State == "alive" { // slots of task managers in other states cannot be used
-			slots, free = slots+n.Slots, free+n.Free
-		}
-		t.row(n.Name, state, strconv.Itoa(n.Slots), strconv.Itoa(n.Free), humanize.Bytes(n.Memory), n.Platform.String(), versionOf(n.Build), cmp.Or(programs.Short(n.Executable), "-"),
-			span(n.HeardAgo)+" ago", strconv.Itoa(len(n.Workers)))
-	}
-	if err := t.write(w); err != nil {
-		return err
-	}
-	if _, err := fmt.Fprintf(w, "\n%d of %d slots are free\n", free, slots); err != nil {
-		return err
-	}
-	for i := range nodes {
-		if n := &nodes[i]; n.Ailing != "" {
-			if _, err := fmt.Fprintf(w, "%s takes no work: %s\n", plain(n.Name), plain(n.Ailing)); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// versionOf returns the first word of build, a description of a build. This word is the version.
-func versionOf(build string) string {
-	version, _, _ := strings.Cut(build, " ")
-	return cmp.Or(version, "-")
 }

@@ -1,0 +1,89 @@
+package core
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+// This file has the part of the model for task managers that get no or fewer workers.
+
+// mourn records the death of a worker that event e reports.
+func (w *world) mourn(e Event) {
+	r, ok := e.(Reported)
+	if !ok || r.Ended == nil || !r.Ended.Crashed {
+		return
+	}
+	n := w.core.conns[r.Conn]
+	if n == nil || n.workers[r.WorkerRef] == nil {
+		return
+	}
+	if s := n.workers[r.WorkerRef].state; s != WorkerFailed && s != WorkerResolved {
+		w.avoids.died(death{at: w.core.clock.Counted(), job: r.Job, taskManager: n.ID})
+	}
+}
+
+// die submits small jobs one after the other, and ends the process of the worker that was
+// deployed last after each submission, if its task manager is connected.
+func (w *world) die(t *rapid.T) {
+	for range rapid.IntRange(1, 4).Draw(t, "deaths") {
+		id := wire.JobID(fmt.Sprint("j", len(w.seen)))
+		w.restart[id] = wire.Restart{Strategy: wire.RestartNone}
+		w.jobs = append(w.jobs, id)
+		w.step(t, Submitted{ID: id, Spec: wire.JobSpec{Restart: w.restart[id]}, Slots: 1})
+		if len(w.refs) == 0 {
+			continue
+		}
+		ref := w.refs[len(w.refs)-1]
+		if m := w.owner[ref]; m.conn != 0 && m.running[ref] {
+			delete(m.running, ref)
+			w.step(t, Reported{Conn: m.conn, WorkerEvent: wire.WorkerEvent{WorkerRef: ref, Ended: &wire.Ended{
+				Failure: &wire.Failure{Kind: wire.LostFailure, Signal: "killed", ExitCode: -1}, Crashed: true,
+			}}})
+		}
+	}
+}
+
+// placed is called with the deployment of a worker, if there is one. The worker's task manager
+// must not be cordoned. If it is avoided, the others must have no free slots, except those that
+// are reserved for a job that finishes its commit later. A worker that finishes a commit itself
+// must be near the outputs instead.
+func (w *world) placed(t require.TestingT, d *wire.Deployment) {
+	if d == nil {
+		return
+	}
+	id := w.owner[d.WorkerRef].id
+	require.False(t, w.cordoned[id], "a cordoned task manager must get no workers")
+	if w.avoids.until[id] <= w.core.clock.Counted() || d.Mode == wire.CommitMode {
+		return
+	}
+	free, reserved := 0, 0
+	for _, o := range w.core.offers() {
+		if w.avoids.until[o.ID] <= w.core.clock.Counted() {
+			free += o.Free
+		}
+	}
+	for _, j := range w.core.live {
+		if j.queued && !j.waits() {
+			reserved++
+		}
+	}
+	require.LessOrEqual(t, free, reserved, "others have free slots that are not reserved, and %s is avoided", id)
+}
+
+// cordon cordons or uncordons a task manager, whether it is connected or not.
+func (w *world) cordon(t *rapid.T) {
+	id := w.some(t).id
+	if rapid.Bool().Draw(t, "again") {
+		w.cordoned[id] = !w.cordoned[id]
+	}
+	if w.cordoned[id] {
+		w.step(t, Cordoned{TaskManager: id, Cordon: w.core.NextCordon(id, "reason", time.Time{})})
+	} else {
+		w.step(t, Uncordoned{TaskManager: id})
+	}
+}
