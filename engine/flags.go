@@ -42,6 +42,7 @@ type checkpointFlags struct {
 	CheckpointEvery     checkpointInterval `placeholder:"TIME" help:"How often to save them: a time such as 30s, or supersteps such as 20steps (default: ${checkpoint_every})."`
 	CheckpointFailAfter time.Duration      `placeholder:"TIME" help:"Fail if they could not be saved for this long, such as 10m (default: go on)."`
 	Resume              bool               `help:"Continue from the newest checkpoint in --checkpoint-dir."`
+	From                string             `placeholder:"DIR" help:"Continue from the savepoint in this directory, or at s3://BUCKET/PREFIX, also with another build of the program, other arguments or parallelism."`
 }
 
 // checkpointInterval is the value of --checkpoint-every.
@@ -79,6 +80,9 @@ func (c *checkpointFlags) options() []Option {
 	}
 	if c.Resume {
 		opts = append(opts, Resume(true))
+	}
+	if c.From != "" {
+		opts = append(opts, FromSavepoint(c.From))
 	}
 	return opts
 }

@@ -34,7 +34,7 @@ const (
 // state of a queue, the one before is written or given up. The last state of a queue is not asked
 // for, so the state before it may still be awaited.
 type saver struct {
-	store   checkpoint.Store
+	store   checkpoint.Store       // nil if the run only continues from a savepoint
 	journal *checkpoint.Journal    // of process 0; used by the goroutine only, once it runs
 	parts   *checkpoint.PartWriter // of other processes; used likewise
 	several bool                   // the run has several processes
@@ -89,8 +89,11 @@ const (
 // From implements task.Checkpointer.
 func (s *saver) From(queue string) *task.Cut { return s.from[queue] }
 
-// start begins to write.
+// start begins to write, if the run has a store.
 func (s *saver) start() {
+	if s.store == nil {
+		return
+	}
 	s.context, s.cancel = context.WithCancel(context.Background())
 	s.quit, s.ended, s.wake = make(chan struct{}), make(chan struct{}), make(chan struct{}, 1)
 	s.last = time.Now()
@@ -105,6 +108,9 @@ func (s *saver) start() {
 
 // Due implements task.Checkpointer.
 func (s *saver) Due(queue string, step int) bool {
+	if s.store == nil {
+		return false
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.steps > 0 {
@@ -129,6 +135,9 @@ func (s *saver) Due(queue string, step int) bool {
 // Save implements task.Checkpointer. The state of a queue that has ended waits until the time for
 // the next checkpoint, as there may be many short queues.
 func (s *saver) Save(queue string, c *task.Saved) {
+	if s.store == nil {
+		return
+	}
 	s.mu.Lock()
 	if s.parts == nil {
 		delete(s.waiting, stateKey{queue, false})
@@ -277,6 +286,9 @@ func (s *saver) wrote(began time.Time, err error) {
 // close ends the writing and closes the store. It gives up a store that does not answer, such as a
 // disk whose writes hang: the program then goes on, and the goroutine of the saver is left behind.
 func (s *saver) close(e ending) {
+	if s.store == nil {
+		return
+	}
 	s.ending = e
 	close(s.quit)
 	defer s.cancel()
@@ -293,6 +305,14 @@ func (s *saver) close(e ending) {
 	if !within(lastWrite+grace, s.ended) || !within(limit+grace, s.closed) {
 		s.log.Warn("the store of the checkpoints does not answer: what it holds is left as it is", "store", s.store)
 	}
+}
+
+// closeStore closes the store of a saver that was not started.
+func (s *saver) closeStore() error {
+	if s.store == nil {
+		return nil
+	}
+	return s.store.Close()
 }
 
 // within waits for done, at most for the given time, and reports whether it is closed.

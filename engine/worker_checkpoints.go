@@ -20,7 +20,7 @@ type workerCheckpoints struct {
 
 // newCheckpoints returns the checkpoints of a worker, or nil if the job has none.
 func (j *workerJob) newCheckpoints(c *config) *workerCheckpoints {
-	if c.checkpoints.dir == "" {
+	if !c.checkpoints.on() {
 		return nil
 	}
 	d := j.deployment
@@ -74,7 +74,7 @@ func (j *workerJob) removeCheckpoints(ctx context.Context) {
 		j.closeCheckpoints(endSucceeded)
 		return
 	}
-	if j.checkpoints == nil {
+	if j.checkpoints == nil || j.checkpoints.config.checkpoints.dir == "" {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, removal)

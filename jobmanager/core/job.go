@@ -283,7 +283,7 @@ func (c *Core) ready(w *worker, r *wire.Ready) {
 // startAll sends all workers the command to start.
 func (c *Core) startAll(j *job) {
 	detail := ""
-	if o := j.info.Origin; o != nil && (o.Number > 0 || j.info.Restarts > 0) {
+	if o := j.info.Origin; o != nil && (!o.Begins() || j.info.Restarts > 0) {
 		detail = "from " + o.String()
 	}
 	c.moveJob(j, jobStarted, detail)
