@@ -172,8 +172,11 @@ func (c *config) openCheckpoints(ctx context.Context, r *checkpointed, fail cont
 	}
 	s := newSaver(settings, c.logger, fail)
 	s.several = len(r.part.Slots) > 1
+	s.openPlace = func(ctx context.Context, place string, fail context.CancelCauseFunc) (checkpoint.Store, error) {
+		return c.openStore(ctx, place, r, fail)
+	}
 	if settings.dir != "" {
-		if s.store, err = c.openStore(ctx, r, fail); err != nil {
+		if s.store, err = c.openStore(ctx, settings.dir, r, fail); err != nil {
 			return nil, fmt.Errorf("--checkpoint-dir: %w", err)
 		}
 	}
@@ -233,14 +236,14 @@ func (c *config) runOf(r *checkpointed) (checkpoint.Run, error) {
 	return run, err
 }
 
-// openStore opens the store of the run's checkpoints. fail ends the run if another run takes over
-// the store.
-func (c *config) openStore(ctx context.Context, r *checkpointed, fail context.CancelCauseFunc) (checkpoint.Store, error) {
+// openStore opens a store for this run alone: that of its checkpoints, or one for a savepoint. fail is
+// called if another run takes over the store.
+func (c *config) openStore(ctx context.Context, place string, r *checkpointed, fail context.CancelCauseFunc) (checkpoint.Store, error) {
 	settings := &c.checkpoints
-	if !s3store.Is(settings.dir) {
-		return checkpoint.OpenDir(c.disk, settings.dir)
+	if !s3store.Is(place) {
+		return checkpoint.OpenDir(c.disk, place)
 	}
-	store, err := s3store.Open(ctx, settings.dir, s3store.Config{Getenv: settings.environment(), Fail: fail, Say: settings.say, Job: string(r.job), Attempt: r.attempt})
+	store, err := s3store.Open(ctx, place, s3store.Config{Getenv: settings.environment(), Fail: fail, Say: settings.say, Job: string(r.job), Attempt: r.attempt})
 	if err != nil {
 		return nil, err // without the conversion of a nil pointer
 	}
@@ -273,6 +276,7 @@ func newSaver(settings *checkpointConfig, log hclog.Logger, fail context.CancelC
 	s := &saver{
 		log: log, fail: fail, every: settings.every, steps: settings.steps, failAfter: settings.failAfter,
 		waiting: make(map[stateKey]*task.Saved), saved: make(map[string]time.Time), dueStep: make(map[string]int), from: make(map[string]*task.Cut),
+		running: make(map[string]bool), forced: make(map[string]bool),
 	}
 	if s.every == 0 {
 		s.every = DefaultCheckpointEvery

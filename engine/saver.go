@@ -56,16 +56,21 @@ type saver struct {
 
 	ending ending // set before quit is closed
 
-	mu      sync.Mutex
-	waiting map[stateKey]*task.Saved // states to be written
-	writing map[stateKey]*task.Saved // states that are being written; nil if none are
-	urgent  bool                     // the waiting states are to be written at once
-	last    time.Time                // when the last write began, or the run
-	saved   map[string]time.Time     // when the last state of a queue was handed over
-	dueStep map[string]int           // last superstep of a queue for which Due returned true, if steps and several decide
-	failing time.Time                // when the first of the failed writes began, if the last write failed
-	retry   time.Time                // when to try again
-	backoff time.Duration
+	openPlace func(ctx context.Context, place string, fail context.CancelCauseFunc) (checkpoint.Store, error)
+
+	mu       sync.Mutex
+	running  map[string]bool // queues that have done a superstep, and not their last
+	requests []*saveRequest
+	forced   map[string]bool          // queues that are due because of a request
+	waiting  map[stateKey]*task.Saved // states to be written
+	writing  map[stateKey]*task.Saved // states that are being written; nil if none are
+	urgent   bool                     // the waiting states are to be written at once
+	last     time.Time                // when the last write began, or the run
+	saved    map[string]time.Time     // when the last state of a queue was handed over
+	dueStep  map[string]int           // last superstep of a queue for which Due returned true, if steps and several decide
+	failing  time.Time                // when the first of the failed writes began, if the last write failed
+	retry    time.Time                // when to try again
+	backoff  time.Duration
 }
 
 // stateKey identifies a state that waits to be written.
@@ -113,12 +118,13 @@ func (s *saver) Due(queue string, step int) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	forced := s.isForced(queue)
 	if s.steps > 0 {
 		if !s.several {
-			return step%s.steps == 0
+			return forced || step%s.steps == 0
 		}
 		// Nothing is due before all processes have written the state before. Then it is due at once.
-		if s.writing != nil || step/s.steps == s.dueStep[queue]/s.steps {
+		if s.writing != nil || !forced && step/s.steps == s.dueStep[queue]/s.steps {
 			return false
 		}
 		s.dueStep[queue] = step
@@ -129,7 +135,7 @@ func (s *saver) Due(queue string, step int) bool {
 		before = s.last // the run has begun, or another queue was written
 		s.saved[queue] = before
 	}
-	return s.writing == nil && time.Since(before) >= s.every
+	return s.writing == nil && (forced || time.Since(before) >= s.every)
 }
 
 // Save implements task.Checkpointer. The state of a queue that has ended waits until the time for
@@ -143,8 +149,14 @@ func (s *saver) Save(queue string, c *task.Saved) {
 		delete(s.waiting, stateKey{queue, false})
 	}
 	s.waiting[stateKey{queue, c.Last}], s.saved[queue] = c, time.Now()
-	s.urgent = s.urgent || !c.Last || s.steps > 0
+	s.urgent = s.urgent || !c.Last || s.steps > 0 || len(s.requests) > 0
+	s.hand(queue, c)
 	s.mu.Unlock()
+	s.wakeUp()
+}
+
+// wakeUp makes the saver's goroutine look for something to write.
+func (s *saver) wakeUp() {
 	select {
 	case s.wake <- struct{}{}:
 	default:
@@ -156,8 +168,8 @@ func (s *saver) main() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
-		states, wait := s.take(time.Now())
-		if len(states) > 0 {
+		states, now, wait := s.take(time.Now())
+		if now {
 			s.write(states)
 			continue
 		}
@@ -175,25 +187,28 @@ func (s *saver) main() {
 	}
 }
 
-// take returns the states to be written now. If there are none now, it returns how long to wait,
-// or 0 if nothing waits.
-func (s *saver) take(now time.Time) (states []checkpoint.State, wait time.Duration) {
+// take returns the states to be written, and whether a checkpoint is to be written now, which may
+// have no new state. If it is not, take returns how long to wait, or 0 if nothing waits.
+func (s *saver) take(now time.Time) (states []checkpoint.State, write bool, wait time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.waitsForNothing() {
+		return s.takeAll(now), true, 0
+	}
 	if len(s.waiting) == 0 {
-		return nil, 0
+		return nil, false, 0
 	}
 	at := s.last.Add(s.every)
-	if s.urgent {
+	if s.urgent || len(s.requests) > 0 {
 		at = now
 	}
 	if at.Before(s.retry) {
 		at = s.retry
 	}
 	if now.Before(at) {
-		return nil, at.Sub(now)
+		return nil, false, at.Sub(now)
 	}
-	return s.takeAll(now), 0
+	return s.takeAll(now), true, 0
 }
 
 // takeAll moves the waiting states to writing, and returns them. mu is held.
@@ -236,6 +251,7 @@ func (s *saver) write(states []checkpoint.State) {
 		s.log.Info("wrote a checkpoint", "number", m.Number, "bytes", m.Size(), "time", time.Since(began))
 	}
 	s.wrote(began, err)
+	s.answer(m, err)
 }
 
 // failIfLate ends the run if the write that begins now does not end before --checkpoint-fail-after
@@ -329,6 +345,7 @@ func within(limit time.Duration, done <-chan struct{}) bool {
 
 // finish does the work of close, in the saver's goroutine.
 func (s *saver) finish() {
+	defer s.answer(nil, errRunEnded)
 	switch s.ending {
 	case endSucceeded:
 		ctx, cancel := context.WithTimeout(context.Background(), removal)
