@@ -165,10 +165,19 @@ func (s *saver) continueFrom(found *checkpoint.Checkpoint, r *checkpointed) erro
 		}
 		s.from[q.Name], s.dueStep[q.Name] = cut, q.Superstep
 		if s.origin != nil {
-			s.origin.Queues = append(s.origin.Queues, wire.OriginQueue{Name: q.Name, Superstep: q.Superstep, Ended: q.Ended})
+			s.origin.Queues = append(s.origin.Queues, queuesOf(&found.Manifest)[i])
 		}
 	}
 	return nil
+}
+
+// queuesOf returns the queues of a checkpoint.
+func queuesOf(m *checkpoint.Manifest) []wire.OriginQueue {
+	queues := make([]wire.OriginQueue, len(m.Queues))
+	for i, q := range m.Queues {
+		queues[i] = wire.OriginQueue{Name: q.Name, Superstep: q.Superstep, Ended: q.Ended}
+	}
+	return queues
 }
 
 // needed implements checkpoint.Needed. The first piece has what belongs to no subtask, and each of

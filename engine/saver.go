@@ -54,8 +54,9 @@ type saver struct {
 	closed  chan struct{} // closed when the goroutine has closed the store
 	wake    chan struct{} // has an element if the goroutine must look for something to write
 
-	ending ending // set before quit is closed
+	ending ending // set when quit is closed; 0 before
 
+	// openPlace opens a place for a savepoint.
 	openPlace func(ctx context.Context, place string, fail context.CancelCauseFunc) (checkpoint.Store, error)
 
 	mu       sync.Mutex
@@ -84,7 +85,7 @@ type ending int
 
 const (
 	// endFailed: the run has failed, so the states that wait are written.
-	endFailed ending = iota
+	endFailed ending = iota + 1
 	// endSucceeded: the run has succeeded, so its checkpoints are removed.
 	endSucceeded
 	// endLeft: other processes of the run decide what becomes of its checkpoints.
@@ -299,14 +300,22 @@ func (s *saver) wrote(began time.Time, err error) {
 	}
 }
 
-// close ends the writing and closes the store. It gives up a store that does not answer, such as a
+// close ends the writing and closes the store. Only the first call has an effect. It gives up a store that does not answer, such as a
 // disk whose writes hang: the program then goes on, and the goroutine of the saver is left behind.
 func (s *saver) close(e ending) {
 	if s.store == nil {
 		return
 	}
-	s.ending = e
-	close(s.quit)
+	s.mu.Lock()
+	again := s.ending != 0
+	if !again {
+		s.ending = e
+		close(s.quit)
+	}
+	s.mu.Unlock()
+	if again {
+		return
+	}
 	defer s.cancel()
 	limit := lastWrite
 	switch e {

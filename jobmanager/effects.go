@@ -34,6 +34,8 @@ func (m *Manager) perform(effects []core.Effect) {
 			}
 		case core.Compile:
 			m.tasks.Go(func() { m.compileResolved(e) })
+		case core.SaveAnswered:
+			m.answerSave(e)
 		case core.Forget:
 			m.forget(e.ID)
 		}

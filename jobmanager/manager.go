@@ -59,10 +59,14 @@ type Manager struct {
 	outcomes int                   // bound of the total size of a job's outcomes: maxOutcomes, or less in tests
 	past     map[wire.JobID]record // records, without Info, of jobs that have ended
 	conns    map[int]*conn
-	last     int           // number of the last connection of a task manager
-	turns    silence.Clock // measures how long clients are disconnected
-	totals   totals
-	files    retention
+
+	saveRequests int                     // number of the last request for a savepoint
+	saving       map[int]chan wire.Saved // by request: where the answer is awaited
+
+	last   int           // number of the last connection of a task manager
+	turns  silence.Clock // measures how long clients are disconnected
+	totals totals
+	files  retention
 }
 
 var _ wire.JobManager = (*Manager)(nil)
@@ -76,7 +80,7 @@ func New(ctx context.Context, config Config) (_ *Manager, err error) {
 	m := &Manager{
 		config: config, log: config.Logger, began: config.Now(), done: make(chan struct{}),
 		outcomes: maxOutcomes,
-		jobs:     make(map[wire.JobID]*job), past: make(map[wire.JobID]record), conns: make(map[int]*conn),
+		jobs:     make(map[wire.JobID]*job), past: make(map[wire.JobID]record), conns: make(map[int]*conn), saving: make(map[int]chan wire.Saved),
 	}
 	m.ctx, m.cancel = context.WithCancel(ctx)
 	defer func() {

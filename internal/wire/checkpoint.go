@@ -42,6 +42,21 @@ func (c *Checkpoints) Check() error {
 	return nil
 }
 
+// SavepointRequest asks for a checkpoint of a running job now, and for a copy of it at a place of its
+// own. The job must have checkpoints.
+type SavepointRequest struct {
+	Job JobID `msgpack:"job"` // the job's id, or a prefix of it as in ShowRequest
+	// Place is a directory on the machine of worker 0, an absolute path, or a place in an
+	// S3-compatible store. There must be no checkpoint.
+	Place string `msgpack:"place"`
+}
+
+// SavepointReply says which checkpoint was copied. It is sent when the copy is complete.
+type SavepointReply struct {
+	Job        JobID  `msgpack:"job"`
+	Checkpoint Origin `msgpack:"checkpoint"`
+}
+
 // Origin says from which checkpoint and savepoint an attempt continues. Worker 0 chooses it.
 type Origin struct {
 	// Generation is the number of the attempt in the store of the checkpoints.

@@ -42,6 +42,9 @@ type job struct {
 	computed    bool          // all workers have finished, so the job is not restarted any more
 	unwanted    bool          // a cancellation was requested while the core looked for a cause, so the job is not restarted any more
 
+	saving []save // requests for checkpoints that worker 0 has not answered
+	move   *move  // nil unless the job has to leave a task manager
+
 	deciding bool          // the job failed because workers lost contact with each other; the cause is not known yet
 	decideBy time.Duration // counted time until which the core waits for the cause
 	note     string        // which results may be visible after an interrupted commit; "" if there was none
@@ -81,6 +84,9 @@ func (c *Core) moveJob(j *job, e jobEvent, detail string) bool {
 		return false
 	}
 	j.info.State, j.info.Detail = next, detail
+	if next != wire.JobRunning {
+		c.dropSaves(j)
+	}
 	if j.queued {
 		j.queued, c.rethink = false, true
 	}
@@ -447,6 +453,8 @@ func (c *Core) failOverdue(j *job) {
 		}
 	case wire.JobRestarting:
 		c.restartDue(j)
+	case wire.JobRunning:
+		c.leaveOverdue(j)
 	}
 	if j.processes > 0 {
 		c.killLate(j.resolver)

@@ -142,6 +142,14 @@ func (c *Core) attemptLost(j *job, f *wire.Failure, how ending) bool {
 		j.refused = why
 		return false
 	}
+	c.restart(j, f, delay)
+	return true
+}
+
+// restart ends the current attempt of a job for the reason f. The next attempt begins after the delay.
+func (c *Core) restart(j *job, f *wire.Failure, delay time.Duration) {
+	now := c.clock.Counted()
+	j.move = nil
 	c.moveJob(j, jobLost, "")
 	j.info.Failure, j.info.Restarts = nil, j.restarts.count
 	j.info.Lost = append(slices.Clone(j.info.Lost), wire.LostAttempt{
@@ -149,18 +157,17 @@ func (c *Core) attemptLost(j *job, f *wire.Failure, how ending) bool {
 	})
 	j.info.Origin = nil
 	j.info.Lost = j.info.Lost[max(0, len(j.info.Lost)-maxLost):]
-	j.restartAt = l.now + delay
+	j.restartAt = now + delay
 	cause := *f
 	cause.Message = firstLine(f.Message)
 	j.info.Detail = fmt.Sprintf("attempt %d was lost: %s", j.info.Attempt, cause.Error())
-	if wait := max(j.restartAt, j.fencedUntil) - l.now; j.fencedUntil > j.restartAt {
+	if wait := max(j.restartAt, j.fencedUntil) - now; j.fencedUntil > j.restartAt {
 		j.info.Detail += fmt.Sprintf("; the next begins in %.1fs, when no earlier worker can be left", wait.Seconds())
 	} else {
 		j.info.Detail += fmt.Sprintf("; the next begins in %.1fs", wait.Seconds())
 	}
 	c.record(j, false)
 	c.stopAll(j, orderedCancel, "the attempt was lost: "+cause.Error())
-	return true
 }
 
 // origin says from which checkpoint an attempt continued; "" if the job has no checkpoints or the

@@ -63,7 +63,7 @@ func (c *Core) deploy(j *job, n *taskManager, mode wire.WorkerMode, number int, 
 		Listen:      n.Host,
 		Advertise:   n.Host,
 		Memory:      n.Memory / int64(n.Slots) * int64(slots),
-		Resume:      j.restarts.count > 0,
+		Resume:      len(j.info.Lost) > 0,
 	}})
 	return w
 }
@@ -89,6 +89,9 @@ func (c *Core) repeatCommands(w *worker) {
 		c.command(w, wire.WorkerCommand{Prepare: &wire.Prepare{}})
 	case w.state == WorkerRunning && !w.heard:
 		c.command(w, wire.WorkerCommand{Start: j.start()})
+		c.repeatSaves(w)
+	case w.state == WorkerRunning:
+		c.repeatSaves(w)
 	case (w.state == WorkerFinished || w.mode == wire.CommitMode && w.state == WorkerReady) && j.committing && w.ref.Worker == 0:
 		c.command(w, wire.WorkerCommand{Commit: &wire.Commit{Outcomes: j.outcomes}})
 	}
@@ -135,6 +138,8 @@ func (c *Core) reported(e Reported) {
 			w.job.info.Origin = e.Prepared.Origin
 			c.startAll(w.job)
 		}
+	case e.Saved != nil:
+		c.saved(w, e.Saved)
 	case e.Finished != nil:
 		if c.applyReport(w, saidFinished) {
 			c.finished(w, e.Finished.Outcome)
