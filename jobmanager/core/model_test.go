@@ -40,6 +40,8 @@ func live(t *rapid.T) {
 		"orphan":   w.orphan,
 		"lose":     w.lose,
 		"tick":     w.tick,
+		"flush":    func(*rapid.T) { w.flush(t, len(w.queue)) },
+		"crash":    w.crash,
 	})
 	w.settle(t)
 }
@@ -55,7 +57,13 @@ type manager struct {
 
 type world struct {
 	core     *Core
+	config   Config
+	base     time.Duration // time at which the core was made
 	now      time.Duration
+	queue    []Persist // records that are not on disk yet
+	disk     map[wire.JobID]wire.JobInfo
+	kept     map[wire.JobID]Resumable // what is on disk besides disk
+	count    int                      // number of jobs that were ever submitted
 	conns    int
 	managers []*manager
 	byConn   map[int]*manager // number of a current or former connection -> its task manager
@@ -76,11 +84,12 @@ type world struct {
 }
 
 func newWorld(t *rapid.T) *world {
+	config := Config{
+		DeployTimeout: 20 * time.Second, KillAfter: 3 * time.Second, Keep: 5,
+		Policy: Policy(rapid.IntRange(0, 1).Draw(t, "policy")),
+	}
 	w := &world{
-		core: New(Config{
-			DeployTimeout: 20 * time.Second, KillAfter: 3 * time.Second, Keep: 5,
-			Policy: Policy(rapid.IntRange(0, 1).Draw(t, "policy")),
-		}),
+		core: New(config), config: config, disk: map[wire.JobID]wire.JobInfo{}, kept: map[wire.JobID]Resumable{},
 		byConn: map[int]*manager{},
 		seen:   map[wire.JobID]wire.JobState{}, stored: map[wire.JobID]wire.JobState{}, may: map[wire.JobID]bool{},
 		owner: map[wire.WorkerRef]*manager{}, slots: map[wire.WorkerRef]int{}, said: map[wire.WorkerRef]map[workerEvent]bool{},
@@ -93,12 +102,22 @@ func newWorld(t *rapid.T) *world {
 	return w
 }
 
+// byID returns the task manager with the given ID.
+func (w *world) byID(id string) *manager {
+	return w.managers[slices.IndexFunc(w.managers, func(m *manager) bool { return m.id == id })]
+}
+
 func (w *world) some(t *rapid.T) *manager { return rapid.SampledFrom(w.managers).Draw(t, "manager") }
 
 // step passes an event to the core, and checks and carries out each effect.
 func (w *world) step(t require.TestingT, e Event) {
 	w.hear(e)
-	for _, effect := range w.core.Step(w.now, e) {
+	w.perform(t, w.core.Step(w.now-w.base, e))
+}
+
+// perform checks and carries out effects.
+func (w *world) perform(t require.TestingT, effects []Effect) {
+	for _, effect := range effects {
 		switch e := effect.(type) {
 		case Send:
 			w.deliver(t, e)
@@ -109,14 +128,112 @@ func (w *world) step(t require.TestingT, e Event) {
 				}
 			}
 		case Persist:
+			_, known := w.stored[e.Job.ID]
 			w.stored[e.Job.ID] = e.Job.State
-			require.Equal(t, e.Job.State == wire.JobCommitting, e.Spec != nil)
-			require.Equal(t, e.Job.State == wire.JobCommitting && w.seen[e.Job.ID] != wire.JobCommitting, e.Barrier)
+			require.True(t, known || e.Spec != nil, "the first record must have the specification")
+			require.Equal(t, e.Job.State.Ended(), e.Continuation == nil)
+			require.Equal(t, e.Job.State == wire.JobCommitting && w.seen[e.Job.ID] != wire.JobCommitting, e.Barrier && !e.Retry)
+			if e.Retry {
+				w.placed(t, e)
+			}
+			w.queue = append(w.queue, e)
 		case Changed:
 			w.changed(t, e.Job)
 		case Forget:
 			require.True(t, w.seen[e.ID].Ended())
 			w.jobs = slices.DeleteFunc(w.jobs, func(id wire.JobID) bool { return id == e.ID })
+			w.queue = slices.DeleteFunc(w.queue, func(p Persist) bool { return p.Job.ID == e.ID })
+			delete(w.disk, e.ID)
+			delete(w.kept, e.ID)
+		}
+	}
+}
+
+// placed is called when a job has got its slots.
+func (w *world) placed(t require.TestingT, e Persist) {
+	if e.Job.State == wire.JobDeploying {
+		for _, id := range w.jobs[:slices.Index(w.jobs, e.Job.ID)] {
+			if info, _ := w.core.Job(id); info.Slots > w.offered() {
+				continue // the job needs more slots than the whole cluster has
+			}
+			require.NotEqual(t, wire.JobWaiting, w.seen[id], "job %s must not wait while the later job %s gets slots of its platform", id, e.Job.ID)
+		}
+	}
+	for i, h := range e.Continuation.Hosts {
+		ref := wire.WorkerRef{Job: e.Job.ID, Attempt: e.Job.Attempt, Worker: i}
+		w.owner[ref], w.slots[ref] = w.byID(h.ID), e.Job.Workers[i].Slots.Hi-e.Job.Workers[i].Slots.Lo
+	}
+}
+
+// write puts the first record of the queue on disk, or fails to.
+func (w *world) write(t require.TestingT, fails bool) {
+	e := w.queue[0]
+	w.queue = w.queue[1:]
+	var err error
+	if fails && e.Barrier && !e.Retry {
+		err = fmt.Errorf("disk full")
+	} else {
+		w.disk[e.Job.ID] = e.Job
+		if e.Job.State.Ended() {
+			delete(w.kept, e.Job.ID)
+		} else {
+			k := w.kept[e.Job.ID]
+			if e.Spec != nil {
+				k.Spec = *e.Spec
+			}
+			k.Continuation, k.Outcomes = *e.Continuation, e.Job.Outcomes
+			w.kept[e.Job.ID] = k
+		}
+		w.may[e.Job.ID] = w.may[e.Job.ID] || e.Job.State == wire.JobCommitting
+	}
+	if e.Barrier {
+		w.step(t, Persisted{ID: e.Job.ID, Attempt: e.Job.Attempt, Err: err})
+	}
+}
+
+// flush puts the first n records of the queue on disk.
+func (w *world) flush(t require.TestingT, n int) {
+	for range n {
+		w.write(t, false)
+	}
+}
+
+// crash ends the job manager, so that its connections break, and starts another one. Records that
+// are not on disk are lost. The task managers go on.
+func (w *world) crash(t *rapid.T) {
+	if rapid.IntRange(0, 2).Draw(t, "really") > 0 {
+		return
+	}
+	w.now += time.Duration(rapid.IntRange(0, 300).Draw(t, "away")) * TickEvery
+	for _, m := range w.managers {
+		m.conn = 0
+	}
+	w.queue, w.base = nil, w.now
+	w.jobs = slices.DeleteFunc(w.jobs, func(id wire.JobID) bool { _, ok := w.disk[id]; return !ok })
+	clear(w.seen)
+	clear(w.stored)
+	clear(w.computed)
+	clear(w.resumed)
+	config := w.config
+	config.Started, config.Resume = config.Started.Add(w.base), maps.Clone(w.kept)
+	for _, id := range w.jobs {
+		info := w.disk[id]
+		w.seen[id], w.stored[id], w.computed[id] = info.State, info.State, info.State == wire.JobCommitting
+		config.History = append(config.History, info)
+	}
+	slices.Reverse(config.History)
+	before := maps.Clone(w.seen)
+	w.core = New(config)
+	w.perform(t, w.core.Recover())
+	for _, id := range w.jobs {
+		was, is := before[id], w.seen[id]
+		switch was {
+		case wire.JobCancelling, wire.JobFailing:
+		case wire.JobDeploying, wire.JobRunning:
+			// A task manager may have been restarted, so that the attempt is lost.
+			require.Contains(t, []wire.JobState{was, wire.JobRestarting, wire.JobFailing, wire.JobFailed}, is)
+		default:
+			require.Equal(t, was, is, "job %s must be taken up again", id)
 		}
 	}
 }
@@ -145,7 +262,10 @@ func (w *world) hear(e Event) {
 	if n == nil {
 		return
 	}
-	for ref := range n.workers {
+	for ref, k := range n.workers {
+		if k.pending != nil {
+			continue
+		}
 		w.heard[ref] = w.now
 		if all && !slices.Contains(running, ref) {
 			w.gone[ref] = true
@@ -156,13 +276,16 @@ func (w *world) hear(e Event) {
 // resumes is called when worker ref is deployed to finish a commit. It requires that no former
 // worker can still commit.
 func (w *world) resumes(t require.TestingT, ref wire.WorkerRef) {
-	before := wire.WorkerRef{Job: ref.Job, Attempt: ref.Attempt - 1}
-	require.Contains(t, w.owner, before)
-	if !w.gone[before] {
-		require.GreaterOrEqual(t, w.now-w.heard[before], w.core.config.Lease, "the lease of the former worker %s must have lapsed", before)
-	}
-	for _, n := range w.core.order {
-		require.NotContains(t, n.workers, before)
+	for _, before := range w.refs {
+		if before.Job != ref.Job || before.Worker != 0 || before.Attempt >= ref.Attempt || w.resolves[before] {
+			continue
+		}
+		if !w.gone[before] {
+			require.GreaterOrEqual(t, w.now-w.heard[before], w.core.config.Lease, "the lease of the former worker %s must have lapsed", before)
+		}
+		for _, n := range w.core.order {
+			require.NotContains(t, n.workers, before)
+		}
 	}
 	require.Equal(t, wire.JobCommitting, w.stored[ref.Job])
 	require.True(t, w.may[ref.Job], "the job must be recorded as committing before another worker may commit")
@@ -214,15 +337,8 @@ func (w *world) deliver(t require.TestingT, e Send) {
 	m := w.byConn[e.Conn]
 	arrives := m.conn == e.Conn
 	if d := e.Message.Deploy; d != nil {
-		require.NotContains(t, w.owner, d.WorkerRef, "deployed twice")
-		if d.Mode == wire.RunMode {
-			for _, id := range w.jobs[:slices.Index(w.jobs, d.Job)] {
-				if info, _ := w.core.Job(id); info.Slots > w.offered() {
-					continue // the job needs more slots than the whole cluster has
-				}
-				require.NotEqual(t, wire.JobWaiting, w.seen[id], "job %s must not wait while the later job %s gets slots of its platform", id, d.Job)
-			}
-		}
+		require.NotContains(t, w.said, d.WorkerRef, "deployed twice")
+		require.Equal(t, d.Attempt, w.disk[d.Job].Attempt, "an attempt must be on record before its workers are deployed")
 		if d.Mode == wire.CommitMode {
 			w.resumes(t, d.WorkerRef)
 		} else {
@@ -293,15 +409,22 @@ func (w *world) check(t require.TestingT) {
 	free := 0
 	for _, n := range w.core.order {
 		used := 0
-		for ref := range n.workers {
+		lied := false // it has said that a worker ended, and lists it now
+		for ref, k := range n.workers {
+			lied = lied || w.gone[ref]
+			if k.pending != nil {
+				w.owner[ref], w.slots[ref] = w.byID(n.ID), k.slots
+			}
 			require.Equal(t, n.ID, w.owner[ref].id)
 			used += w.slots[ref]
 			processes[ref.Job]++
 		}
 		require.Equal(t, used, n.used)
-		require.LessOrEqual(t, used, n.Slots, "a slot must not be given to two workers")
+		if n.patience == 0 && !lied { // otherwise some of its workers may have ended since they were put on record
+			require.LessOrEqual(t, used, n.Slots, "a slot must not be given to two workers")
+		}
 		if n.state == TaskManagerAlive {
-			free += n.Slots - used
+			free += max(0, n.Slots-used)
 		}
 		require.Equal(t, n.conn != 0, n.state != TaskManagerAway)
 	}
@@ -384,7 +507,8 @@ func (w *world) beat(t *rapid.T) {
 }
 
 func (w *world) submit(t *rapid.T) {
-	id := wire.JobID(fmt.Sprint("j", len(w.seen)))
+	id := wire.JobID(fmt.Sprintf("j%04d", w.count))
+	w.count++
 	spec := wire.JobSpec{}
 	if rapid.IntRange(0, 3).Draw(t, "bounded") == 0 {
 		spec.WaitTimeout = 2 * time.Second
@@ -421,12 +545,15 @@ func (w *world) shell(t *rapid.T) {
 		w.step(t, e)
 		return
 	}
-	e := Persisted{ID: id}
-	if rapid.IntRange(0, 5).Draw(t, "full") == 0 {
-		e.Err = fmt.Errorf("disk full")
+	if rapid.IntRange(0, 9).Draw(t, "stale") == 0 {
+		w.step(t, Persisted{ID: id, Attempt: 99})
+		return
 	}
-	w.may[id] = w.may[id] || e.Err == nil && w.stored[id] == wire.JobCommitting
-	w.step(t, e)
+	for range rapid.IntRange(0, len(w.queue)).Draw(t, "writes") {
+		if len(w.queue) > 0 {
+			w.write(t, rapid.IntRange(0, 5).Draw(t, "full") == 0)
+		}
+	}
 }
 
 // say reports an event of a worker on a connection.
@@ -543,6 +670,7 @@ func (w *world) live(t *rapid.T, ticks int) {
 			}
 			w.step(t, Heartbeat{Conn: m.conn, Heartbeat: wire.Heartbeat{Running: slices.SortedFunc(maps.Keys(m.running), compareRefs)}})
 		}
+		w.flush(t, len(w.queue))
 		w.step(t, Tick{})
 		w.check(t)
 	}
@@ -588,6 +716,7 @@ func (w *world) settle(t *rapid.T) {
 			}
 			w.step(t, Heartbeat{Conn: m.conn, Heartbeat: wire.Heartbeat{Running: slices.Collect(maps.Keys(m.running))}})
 		}
+		w.flush(t, len(w.queue))
 		w.step(t, Tick{})
 		w.check(t)
 	}
