@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -173,7 +174,7 @@ func tryRegister(t testing.TB, c *wire.Client, r *wire.Register) *manager {
 	ctx, cancel := context.WithCancel(context.Background())
 	stream, err := c.Connect(ctx)
 	require.NoError(t, err)
-	tm := &manager{t: t, client: c, stream: stream, cancel: cancel, told: make(chan *wire.ToTaskManager, 1000), acks: make(chan uint64, 1)}
+	tm := &manager{t: t, client: c, stream: stream, cancel: cancel, told: make(chan *wire.ToTaskManager, 1000), acks: make(chan uint64, 1), running: slices.Clone(r.Running)}
 	t.Cleanup(tm.leave)
 	tm.work.Go(func() {
 		defer close(tm.told)

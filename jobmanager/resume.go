@@ -135,6 +135,9 @@ func (m *Manager) revive(r record) (resume core.Resumable, err error) {
 		}
 	}
 	j.saving, j.doubt = true, r.Doubt
+	// Clients have waited longer and longer between their attempts to reach the job manager, so
+	// they get twice the usual time.
+	j.unattached = -m.config.AttachGrace
 	close(j.recorded)
 	m.mu.Lock()
 	defer m.mu.Unlock()
