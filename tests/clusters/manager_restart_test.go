@@ -8,12 +8,14 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/superstep-ml/superstep/internal/testsize"
 	"github.com/superstep-ml/superstep/tests/internal/programs"
 )
 
@@ -146,4 +148,40 @@ func fileText(t testing.TB, path string) string {
 	data, err := os.ReadFile(path)
 	require.NoError(t, err)
 	return string(data)
+}
+
+// TestJobManagerKilledAtAnyMoment kills the job manager at random moments of the life of a job, from
+// before its submission to after its end, once or twice, and starts it again. If the client was told
+// that the job was submitted, the job must finish, with the output of an undisturbed run and no
+// other files.
+func TestJobManagerKilledAtAnyMoment(t *testing.T) {
+	t.Parallel()
+	job := programs.Build(t, "./tests/clusterjobs")
+	dir := t.TempDir()
+	args := func(name string) []string {
+		require.NoError(t, os.Mkdir(filepath.Join(dir, name), 0o700))
+		return []string{"--steps", "100", "--progress", "off", "--output", filepath.Join(dir, name, "rows.csv")}
+	}
+	want := programs.Execute(t, nil, job, args("want")...)
+	require.Zero(t, want.Code, want.Stderr)
+	m := startProcesses(t, 2, 2, "--lease", "5s")
+	for seed := range testsize.Of(1, 40) {
+		draw := rand.New(rand.NewPCG(uint64(seed), 5))
+		name := fmt.Sprint("round", seed)
+		c := m.startProgram(job, append(args(name), "--pause", "3ms", "--detach")...)
+		for range 1 + draw.IntN(2) {
+			<-time.After(time.Duration(draw.IntN(900)) * time.Millisecond)
+			m.restartManager()
+		}
+		if c.wait(t, waitLimit) != 0 {
+			t.Logf("seed %d: not submitted: %s", seed, &c.err)
+			continue
+		}
+		require.Eventually(t, func() bool { return slices.Contains([]string{"finished", "failed"}, m.jobs()[0].State) }, waitLimit, 20*time.Millisecond)
+		t.Logf("seed %d: %+v", seed, m.jobs()[0])
+		require.Equal(t, "finished", m.jobs()[0].State, "seed %d: %s", seed, m.jobs()[0].Detail)
+		require.Equal(t, filesBelow(t, filepath.Join(dir, "want")), filesBelow(t, filepath.Join(dir, name)), "seed %d", seed)
+	}
+	m.requireFree()
+	require.Empty(t, m.allWorkers())
 }
