@@ -147,7 +147,7 @@ func TestRowsThatTheJobManagerLost(t *testing.T) {
 		tm.succeed(d.WorkerRef, "")
 		info, err := c.Show(bounded(t), &wire.ShowRequest{Job: id})
 		require.NoError(t, err)
-		require.Contains(t, info.Lost[0].Cause, "events with rows, text and states")
+		require.Contains(t, info.Lost[0].Cause, "some of the rows and text that it had stored are lost")
 		rows := 0
 		if left >= 0 { // without the file, numbers begin again
 			stream, err = c.Follow(bounded(t), &wire.FollowRequest{Job: id, From: seen + 1})

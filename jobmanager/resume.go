@@ -88,8 +88,12 @@ func (r *record) continuation() (k core.Continuation) {
 func (m *Manager) revive(r record) (resume core.Resumable, err error) {
 	id, commits := r.Info.ID, r.Info.State == wire.JobCommitting
 	spec, err := m.history.spec(id)
-	if err == nil && spec == nil {
+	switch {
+	case err != nil:
+	case spec == nil:
 		err = errors.New("its specification is not on record")
+	case len(spec.Graph) == 0 && r.Info.State != wire.JobResolving:
+		err = errors.New("its graph is not on record")
 	}
 	if err != nil {
 		return resume, err
@@ -128,7 +132,7 @@ func (m *Manager) revive(r record) (resume core.Resumable, err error) {
 		l.half = max(m.config.MaxLog/2, 1)
 	}
 	if j.confirmed = min(r.Events, kept); kept < r.Events {
-		resume.RowsLost = fmt.Sprintf("of the %d events with rows, text and states that it had stored, %d are left", r.Events, kept)
+		resume.RowsLost = "some of the rows and text that it had stored are lost"
 		m.log.Error("some of what a job sent to its client is lost", "job", id, "events", r.Events-kept)
 		if commits {
 			j.missing = r.Events - kept
