@@ -3,7 +3,6 @@ package jobmanager
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 
 	"github.com/superstep-ml/superstep/internal/programs"
@@ -109,18 +108,11 @@ func (m *Manager) revive(r record) (resume core.Resumable, err error) {
 	}
 	j := newJob(m.root, id, resume.Spec, nil, &m.config)
 	j.size = int64(len(spec.Args) + len(spec.Graph))
-	kept := uint64(0) // number of events that are left
-	file, err := m.root.OpenFile(spoolName(id), os.O_RDWR, 0)
-	if err == nil {
-		if j.spool, kept, err = resumeSpool(id, m.config.MaxResult, file); err != nil {
-			err = errors.Join(err, file.Close())
-		}
-	} else if errors.Is(err, fs.ErrNotExist) {
-		err = nil
-	}
+	spool, kept, err := m.resumeSpool(id)
 	if err != nil {
 		return resume, err
 	}
+	j.spool = spool
 	if j.logs.workers, err = m.pastLogs(id); err == nil && !spec.Resident {
 		err = m.hold(spec, commits)
 	}
@@ -147,6 +139,22 @@ func (m *Manager) revive(r record) (resume core.Resumable, err error) {
 	defer m.mu.Unlock()
 	m.jobs[id] = j
 	return resume, nil
+}
+
+// resumeSpool opens the spool of a job that is taken up again, and returns the number of the last
+// event in it. If its file is missing, there is none.
+func (m *Manager) resumeSpool(id wire.JobID) (s *spool, kept uint64, err error) {
+	if err := m.root.MkdirAll(jobDir(id), 0o700); err != nil {
+		return nil, 0, fmt.Errorf("go on with a job's events: %w", err)
+	}
+	file, err := m.root.OpenFile(spoolName(id), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, 0, fmt.Errorf("go on with a job's events: %w", err)
+	}
+	if s, kept, err = resumeSpool(id, m.config.MaxResult, file); err != nil {
+		err = errors.Join(err, file.Close())
+	}
+	return s, kept, err
 }
 
 // hold pins the executable of a job that is taken up again. A commit can only be finished with

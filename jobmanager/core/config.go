@@ -36,7 +36,7 @@ type Config struct {
 	Reconnect time.Duration
 	// Lease is how long a task manager keeps its workers after the last message from the job
 	// manager; default four times Detection, so that no job fails if the job manager does not
-	// run for some seconds.
+	// run for some seconds or is restarted.
 	Lease time.Duration
 	// If a worker reports that it lost contact with another worker, the core waits at most
 	// Detection + Slack for the report of the cause. The default of Slack is 500 ms.
