@@ -244,6 +244,40 @@ func TestDamagedSpecification(t *testing.T) {
 	require.Contains(t, info.Detail, "the job manager restarted while it waited, and could not take it up again; its log says why")
 }
 
+// TestOutdatedRecord puts an older copy of the history, which is damaged elsewhere, in the place of
+// the history of a job that has begun to commit. The job must not begin again.
+func TestOutdatedRecord(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	in := func(c *Config) { c.Dir = dir }
+	m := start(t, in)
+	c := dial(t, m, testToken, nil)
+	spec := specOf(t, 5)
+	spec.Args = []byte("the arguments of a job that waits")
+	submit(t, c, spec)
+	tm := join(t, c, registration("a", 2))
+	commits := submit(t, c, specOf(t, 1))
+	d := tm.run()
+	runs := submit(t, c, specOf(t, 1))
+	tm.run()
+	require.NoError(t, m.awaitFollowers(bounded(t)))
+	old, err := os.ReadFile(dir + "/" + historyName)
+	require.NoError(t, err)
+	tm.says(wire.WorkerEvent{WorkerRef: d.WorkerRef, Finished: &wire.Finished{}})
+	require.NotNil(t, tm.next().Worker.Commit)
+	require.NoError(t, m.Close())
+	require.NoError(t, os.WriteFile(dir+"/"+historyName, bytes.ReplaceAll(old, spec.Args, bytes.ToUpper(spec.Args)), 0o600))
+	m = start(t, in)
+	info, err := m.Show(bounded(t), &wire.ShowRequest{Job: commits})
+	require.NoError(t, err)
+	require.Equal(t, wire.JobFailed, info.State)
+	require.Contains(t, info.Detail, "its last recorded state is running; the history of jobs was damaged")
+	require.Contains(t, info.Detail, "the job's events are later than its record, so that the job may have come further")
+	info, err = m.Show(bounded(t), &wire.ShowRequest{Job: runs})
+	require.NoError(t, err)
+	require.Equal(t, wire.JobRunning, info.State)
+}
+
 // machine is a task manager that survives job managers. Its workers obey all commands, and each
 // delivers three rows.
 type machine struct {

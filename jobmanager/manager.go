@@ -198,6 +198,7 @@ func (m *Manager) openStores() ([]record, error) {
 		return records, err
 	}
 	m.history.doubt(records)
+	m.history.doubtOutdated(m.root, records)
 	lost, err := m.history.replaceLost(m.root, records, m.config.Now())
 	if len(lost) > 0 {
 		m.log.Error("jobs of which only their names or files are left are shown as failed", "jobs", len(lost))
