@@ -93,14 +93,14 @@ func TestJobManagerRestarts(t *testing.T) {
 	want := programs.Execute(t, nil, superstep, train(filepath.Join(dir, "want"))...)
 	require.Zero(t, want.Code, want.Stderr)
 	job := programs.Build(t, "./tests/clusterjobs")
-	steps := []string{"--steps", "300", "--progress", "off"}
+	steps := []string{"--steps", "300", "--progress", "json"}
 	wantSteps := programs.Execute(t, nil, job, append(steps, "--output", filepath.Join(dir, "want.csv"))...)
 	require.Zero(t, wantSteps.Code, wantSteps.Stderr)
 
 	first := m.startProgram(superstep, append(train(filepath.Join(dir, "got")), "--progress", "json")...)
 	m.reaches(first, 10)
 	second := m.startProgram(job, append(steps, "--pause", "5ms", "--output", filepath.Join(dir, "got.csv"))...)
-	require.Eventually(t, func() bool { all := m.jobs(); return len(all) == 2 && all[0].State == "waiting" }, waitLimit, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(second.err.String(), `"state":"waiting"`) }, waitLimit, time.Millisecond, "%s", &second.err)
 	workers := m.allWorkers()
 	require.Len(t, workers, 2)
 	m.restartManager()
