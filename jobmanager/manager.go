@@ -206,6 +206,7 @@ func (m *Manager) openStores() ([]record, error) {
 		return records, err
 	}
 	m.history.doubt(records)
+	m.history.doubtOutdated(m.root, records)
 	lost, err := m.history.replaceLost(m.root, records, m.config.Now())
 	if len(lost) > 0 {
 		m.log.Error("jobs of which only their names or files are left are shown as failed", "jobs", len(lost))
@@ -265,10 +266,10 @@ func (m *Manager) Wait() error {
 	return m.err
 }
 
-// Close stops the job manager and waits until all its goroutines have ended. Task managers kill
-// the workers of running jobs. When a job manager is started again with the same work
-// directory, jobs that were running or waiting are recorded as failed, and the commits of jobs
-// that were committing are finished.
+// Close stops the job manager and waits until all its goroutines have ended. Workers compute on
+// until the lease lapses. When a job manager is started again with the same work directory before
+// that, running jobs go on. Waiting jobs wait on, and interrupted commits are finished, at any
+// time.
 func (m *Manager) Close() error {
 	m.closing.Do(func() {
 		m.cancel()

@@ -132,10 +132,10 @@ func (c *Core) attemptLost(j *job, f *wire.Failure, how ending) bool {
 	}
 	l := loss{now: c.clock.Counted()}
 	if j.started > 0 {
-		l.ran = l.now - j.started
+		l.ran = l.now - j.started + j.ranBefore
 	}
 	if how == crashed {
-		l.crash, l.outside = fmt.Sprintf("%s, code %d, signal %q", firstLine(f.Message), f.ExitCode, f.Signal), f.Kind != wire.UserFailure
+		l.crash, l.outside = fmt.Sprintf("%s, code %d, signal %q", shorten(firstLine(f.Message), maxCause), f.ExitCode, f.Signal), f.Kind != wire.UserFailure
 	}
 	delay, why := j.restarts.lost(l)
 	if why != "" {
@@ -183,7 +183,7 @@ func origin(o *wire.Origin) string {
 // A task manager that left has no workers.
 func (c *Core) fence(w *worker) {
 	if w.taskManager.state != TaskManagerLeft {
-		w.job.fencedUntil = max(w.job.fencedUntil, w.taskManager.heard+c.config.Lease+c.config.Slack)
+		w.job.fencedUntil = max(w.job.fencedUntil, w.taskManager.heard+max(c.config.Lease+c.config.Slack, w.taskManager.patience))
 	}
 }
 
@@ -195,7 +195,8 @@ func (c *Core) restartDue(j *job) {
 	}
 	c.moveJob(j, jobRestarts, "")
 	j.resolver, j.workers, j.outcomes, j.info.Workers = nil, nil, nil, nil
-	j.ready, j.finished, j.preparing, j.started, j.fencedUntil = 0, 0, false, 0, 0
+	j.ready, j.finished, j.preparing, j.started, j.ranBefore, j.fencedUntil = 0, 0, false, 0, 0, 0
+	j.adopted, j.awaited = false, 0
 	j.queued, c.rethink = true, true
 	c.record(j, false)
 }

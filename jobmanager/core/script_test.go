@@ -19,7 +19,8 @@ import (
 // TestStories runs the scripts in testdata. A script is a list of blocks of lines. Each line is
 // an event. After each block, the effects of all its events are printed. A block begins with
 // "play", or with "start", which creates a new core. "start" has options, such as detection=2s
-// or policy=spread. resume=(JOB,...) lists the jobs whose commit can be finished.
+// or policy=spread. resume=(JOB,...) lists the jobs that can be taken up again, resume=all means
+// all of them. fresh means that there are no records. rows-lost=(JOB,...) lists those of them whose rows are lost.
 //
 //	register CONN NAME [slots= inc= id= platform= version= memory= running=JOB/ATTEMPT/WORKER,...]
 //	beat CONN [running= ailing=]  default of running: the workers that were deployed there and have not ended
@@ -28,7 +29,9 @@ import (
 //	all JOB REPORT             reports for every worker of the job that has not ended, in order
 //	cordon NAME [REASON] | uncordon NAME
 //	cancel JOB REASON | compiled JOB slots= | compiled JOB error=REASON
-//	persisted JOB [error=REASON] | leave CONN REASON | cut CONN REASON
+//	persisted JOB [attempt= error=REASON]  default of attempt: that of the record
+//	hold | free                records of deployments are written only after "free"; until then "persisted" writes one
+//	leave CONN REASON | cut CONN REASON
 //	wait TIME [silent=CONN,...]  time passes with ticks and heartbeats of the connected task managers
 //	sleep TIME                 time passes without a tick
 //	jobs | job JOB | taskmanagers | overview
@@ -41,20 +44,37 @@ func TestStories(t *testing.T) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			if s == nil || d.Cmd == "start" {
 				config := Config{Cluster: "c", Build: "v1", Started: storyBegin, Lease: 8 * time.Second}
+				if d.HasArg("fresh") {
+					s = nil
+				}
 				if s != nil {
 					config.History, config.Cordons = s.stored(), s.cordons
 				}
 				for _, a := range d.CmdArgs {
-					if a.Key == "resume" {
+					switch a.Key {
+					case "fresh":
+						continue
+					case "resume":
 						config.Resume = s.resumable(a.Vals)
+						continue
+					case "rows-lost":
+						for _, id := range a.Vals {
+							r := config.Resume[wire.JobID(id)]
+							r.RowsLost = "2 of 5 events are left"
+							config.Resume[wire.JobID(id)] = r
+						}
 						continue
 					}
 					require.NoError(t, configure(&config, a.Key, a.Vals))
 				}
 				records := s.restart()
+				before := s
 				s = newStory(t, config)
 				maps.Copy(s.records, records)
 				maps.Copy(s.cordons, config.Cordons)
+				if before != nil {
+					maps.Copy(s.kept, before.kept)
+				}
 				if d.Cmd == "start" {
 					return s.text(s.core.Recover()) + s.play(d.Input)
 				}
@@ -80,6 +100,8 @@ func configure(c *Config, key string, vals []string) error {
 		c.DeployTimeout, err = time.ParseDuration(vals[0])
 	case "wait":
 		c.ResumeTimeout, err = time.ParseDuration(vals[0])
+	case "lease":
+		c.Lease, err = time.ParseDuration(vals[0])
 	default:
 		err = fmt.Errorf("unknown option %s", key)
 	}
@@ -94,14 +116,15 @@ type scenario struct {
 	on       map[wire.WorkerRef]int // for each process, the connection of its task manager
 	open     map[int]bool           // open connections
 	records  map[wire.JobID]wire.JobInfo
-	specs    map[wire.JobID]wire.JobSpec // specifications of the jobs that commit
-	cordons  map[string]wire.Cordon      // recorded cordons
+	kept     map[wire.JobID]Resumable // what was stored with the records
+	held     bool                     // records of deployments are not written
+	cordons  map[string]wire.Cordon   // recorded cordons
 	beats    uint64
 	muteAcks bool
 }
 
 func newStory(t *testing.T, c Config) *scenario {
-	return &scenario{t: t, core: New(c), on: map[wire.WorkerRef]int{}, open: map[int]bool{}, records: map[wire.JobID]wire.JobInfo{}, specs: map[wire.JobID]wire.JobSpec{}, cordons: map[string]wire.Cordon{}}
+	return &scenario{t: t, core: New(c), on: map[wire.WorkerRef]int{}, open: map[int]bool{}, records: map[wire.JobID]wire.JobInfo{}, kept: map[wire.JobID]Resumable{}, cordons: map[string]wire.Cordon{}}
 }
 
 // restart returns the recorded jobs, which are passed to the core that replaces the core of s.
@@ -112,14 +135,18 @@ func (s *scenario) restart() map[wire.JobID]wire.JobInfo {
 	return s.records
 }
 
-// resumable returns the data with which the commits of recorded jobs can be finished.
+// resumable returns the data with which recorded jobs can be taken up again.
 func (s *scenario) resumable(ids []string) map[wire.JobID]Resumable {
 	all := map[wire.JobID]Resumable{}
+	if slices.Equal(ids, []string{"all"}) {
+		maps.Copy(all, s.kept)
+		return all
+	}
 	for _, text := range ids {
 		id := wire.JobID(text)
-		spec, ok := s.specs[id]
+		kept, ok := s.kept[id]
 		require.True(s.t, ok, "job %s has no specification on record", id)
-		all[id] = Resumable{Spec: spec, Outcomes: s.records[id].Outcomes}
+		all[id] = kept
 	}
 	return all
 }
@@ -187,7 +214,15 @@ func (s *scenario) line(line string) string {
 		slots, _ := strconv.Atoi(options["slots"])
 		return s.step(Compiled{ID: wire.JobID(words[1]), Graph: []byte("graph"), Slots: slots, Err: failure(options["error"])})
 	case "persisted":
-		return s.step(Persisted{ID: wire.JobID(words[1]), Err: failure(options["error"])})
+		id := wire.JobID(words[1])
+		e := Persisted{ID: id, Attempt: s.records[id].Attempt, Err: failure(options["error"])}
+		if a := options["attempt"]; a != "" {
+			e.Attempt = number(s.t, a)
+		}
+		return s.step(e)
+	case "hold", "free":
+		s.held = words[0] == "hold"
+		return ""
 	case "leave":
 		delete(s.open, number(s.t, words[1]))
 		return s.step(Left{Conn: number(s.t, words[1]), Reason: rest(2)})
@@ -370,6 +405,7 @@ func (s *scenario) step(e Event) string {
 // text returns effects as text, and performs them in the simulated world.
 func (s *scenario) text(effects []Effect) string {
 	var b strings.Builder
+	var recorded []Persisted
 	for _, e := range effects {
 		switch e := e.(type) {
 		case Send:
@@ -385,9 +421,9 @@ func (s *scenario) text(effects []Effect) string {
 			delete(s.open, e.Conn)
 		case Persist:
 			s.records[e.Job.ID] = e.Job
-			require.Equal(s.t, e.Job.State == wire.JobCommitting, e.Spec != nil)
-			if e.Spec != nil {
-				s.specs[e.Job.ID] = *e.Spec
+			s.keep(e)
+			if e.Retry && !s.held {
+				recorded = append(recorded, Persisted{ID: e.Job.ID, Attempt: e.Job.Attempt})
 			}
 			fmt.Fprintf(&b, "  persist %s%s%s\n", e.Job.ID, map[bool]string{true: ", and say so"}[e.Barrier], outcomesText(e.Job.Outcomes))
 		case Changed:
@@ -398,10 +434,30 @@ func (s *scenario) text(effects []Effect) string {
 			fmt.Fprintf(&b, "  progressed %s\n", e.ID)
 		case Forget:
 			delete(s.records, e.ID)
+			delete(s.kept, e.ID)
 			fmt.Fprintf(&b, "  forget %s\n", e.ID)
 		}
 	}
+	for _, e := range recorded {
+		b.WriteString(s.step(e))
+	}
 	return b.String()
+}
+
+// keep stores what a record has for a restart of the job manager.
+func (s *scenario) keep(e Persist) {
+	require.Equal(s.t, e.Job.State.Ended(), e.Continuation == nil)
+	if e.Job.State.Ended() {
+		delete(s.kept, e.Job.ID)
+		return
+	}
+	kept := s.kept[e.Job.ID]
+	if e.Spec != nil {
+		kept.Spec = *e.Spec
+	}
+	require.NotEmpty(s.t, kept.Spec.Name, "job %s has no specification on record", e.Job.ID)
+	kept.Continuation, kept.Outcomes = *e.Continuation, e.Job.Outcomes
+	s.kept[e.Job.ID] = kept
 }
 
 func messageText(m wire.ToTaskManager) string {
