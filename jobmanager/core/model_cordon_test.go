@@ -93,3 +93,21 @@ func (w *world) cordon(t *rapid.T) {
 		w.step(t, Uncordoned{TaskManager: id})
 	}
 }
+
+// save asks for a checkpoint of a job, or answers a request that reached a worker.
+func (w *world) save(t *rapid.T) {
+	if len(w.asked) == 0 || rapid.Bool().Draw(t, "ask") {
+		w.requests++
+		w.awaited[w.requests] = true
+		w.step(t, SaveAsked{ID: w.job(t), Request: w.requests, Place: "/place"})
+		return
+	}
+	c := rapid.SampledFrom(w.asked).Draw(t, "request")
+	if m := w.owner[c.WorkerRef]; m.conn != 0 && m.running[c.WorkerRef] {
+		w.step(t, Reported{Conn: m.conn, WorkerEvent: wire.WorkerEvent{WorkerRef: c.WorkerRef, Saved: &wire.Saved{Request: c.Save.Request}}})
+	}
+}
+
+func (w *world) drain(t *rapid.T) {
+	w.step(t, Drained{TaskManager: w.some(t).id, Within: time.Duration(rapid.IntRange(0, 2).Draw(t, "within")) * time.Second})
+}

@@ -84,6 +84,8 @@ func (w *world) crash(t *rapid.T) {
 	clear(w.stored)
 	clear(w.computed)
 	clear(w.resumed)
+	clear(w.awaited)
+	w.asked = nil
 	config := w.config
 	config.Started, config.Resume = config.Started.Add(w.base), maps.Clone(w.kept)
 	for _, id := range w.jobs {

@@ -41,6 +41,8 @@ func live(t *rapid.T) {
 		"lose":     w.lose,
 		"cordon":   w.cordon,
 		"die":      w.die,
+		"save":     w.save,
+		"drain":    w.drain,
 		"tick":     w.tick,
 		"flush":    func(*rapid.T) { w.flush(t, len(w.queue)) },
 		"crash":    w.crash,
@@ -85,6 +87,9 @@ type world struct {
 	computed map[wire.JobID]bool     // jobs that have been committing
 	cordoned map[string]bool         // names of task managers
 	avoids   reference
+	asked    []wire.WorkerCommand // requests for checkpoints that reached task managers or were lost
+	requests int                  // number of the last request of a client
+	awaited  map[int]bool         // requests of clients that are not answered
 }
 
 func newWorld(t *rapid.T) *world {
@@ -99,7 +104,7 @@ func newWorld(t *rapid.T) *world {
 		owner: map[wire.WorkerRef]*manager{}, slots: map[wire.WorkerRef]int{}, said: map[wire.WorkerRef]map[workerEvent]bool{},
 		heard: map[wire.WorkerRef]time.Duration{}, gone: map[wire.WorkerRef]bool{}, resumed: map[wire.JobID]int{}, restart: map[wire.JobID]wire.Restart{},
 		resolves: map[wire.WorkerRef]bool{}, computed: map[wire.JobID]bool{},
-		cordoned: map[string]bool{}, avoids: newReference(),
+		cordoned: map[string]bool{}, avoids: newReference(), awaited: map[int]bool{},
 	}
 	for i := range 3 {
 		w.managers = append(w.managers, &manager{id: fmt.Sprint("m", i), running: map[wire.WorkerRef]bool{}, told: map[wire.WorkerRef]bool{}})
@@ -143,6 +148,9 @@ func (w *world) perform(t require.TestingT, effects []Effect) {
 				w.placed(t, e)
 			}
 			w.queue = append(w.queue, e)
+		case SaveAnswered:
+			require.True(t, w.awaited[e.Request], "a request must be answered once")
+			delete(w.awaited, e.Request)
 		case Changed:
 			w.changed(t, e.Job)
 		case Forget:
@@ -279,6 +287,10 @@ func (w *world) deliver(t require.TestingT, e Send) {
 				return
 			}
 			m.told[c.WorkerRef] = true
+		case c.Save != nil:
+			require.Equal(t, 0, c.WorkerRef.Worker)
+			require.True(t, w.said[c.WorkerRef][saidPrepared], "only a running job has a state")
+			w.asked = append(w.asked, *c)
 		case c.Commit != nil:
 			require.True(t, w.may[c.Job], "the job must be recorded as committing before it commits")
 			require.Equal(t, 0, c.WorkerRef.Worker)
@@ -442,6 +454,9 @@ func (w *world) submit(t *rapid.T) {
 		Strategy: wire.RestartStrategy(rapid.IntRange(0, int(wire.RestartNone)).Draw(t, "restart")),
 		Attempts: rapid.IntRange(0, 2).Draw(t, "attempts"),
 		Delay:    time.Duration(rapid.IntRange(0, 3).Draw(t, "delay")) * 500 * time.Millisecond,
+	}
+	if rapid.Bool().Draw(t, "checkpoints") {
+		spec.Run.Checkpoints = &wire.Checkpoints{Dir: "/shared"}
 	}
 	w.restart[id] = spec.Restart.WithDefaults()
 	w.jobs = append(w.jobs, id)

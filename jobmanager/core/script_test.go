@@ -27,7 +27,8 @@ import (
 //	submit JOB [slots= wait= artifact= resident= platform= resolve restart= attempts= delay= window=]  default of restart: none
 //	say JOB/ATTEMPT/WORKER REPORT [conn=]
 //	all JOB REPORT             reports for every worker of the job that has not ended, in order
-//	cordon NAME [REASON] | uncordon NAME
+//	cordon NAME [REASON] | uncordon NAME | drain NAME [within=]
+//	save JOB REQUEST [PLACE]   a client asks for a checkpoint; "say REF saved REQUEST [failure=]" answers
 //	cancel JOB REASON | compiled JOB slots= | compiled JOB error=REASON
 //	persisted JOB [attempt= error=REASON]  default of attempt: that of the record
 //	hold | free                records of deployments are written only after "free"; until then "persisted" writes one
@@ -205,6 +206,16 @@ func (s *scenario) line(line string) string {
 	case "cordon":
 		s.cordons[words[1]] = s.core.NextCordon(words[1], rest(2), storyBegin.Add(s.now))
 		return s.step(Cordoned{TaskManager: words[1], Cordon: s.cordons[words[1]]})
+	case "drain":
+		e := Drained{TaskManager: words[1]}
+		if d := options["within"]; d != "" {
+			var err error
+			e.Within, err = time.ParseDuration(d)
+			require.NoError(s.t, err)
+		}
+		return s.step(e)
+	case "save":
+		return s.step(SaveAsked{ID: wire.JobID(words[1]), Request: number(s.t, words[2]), Place: rest(3)})
 	case "uncordon":
 		delete(s.cordons, words[1])
 		return s.step(Uncordoned{TaskManager: words[1]})
@@ -282,6 +293,9 @@ func (s *scenario) submit(id wire.JobID, options map[string]string) string {
 		spec.Platform.OS, spec.Platform.Arch, _ = strings.Cut(p, "/")
 	}
 	spec.Restart = wire.Restart{Strategy: wire.RestartNone}
+	if dir := options["checkpoints"]; dir != "" {
+		spec.Run.Checkpoints = &wire.Checkpoints{Dir: dir}
+	}
 	if name := options["restart"]; name != "" {
 		var err error
 		spec.Restart.Strategy, err = wire.ParseRestartStrategy(name)
@@ -338,6 +352,11 @@ func (s *scenario) report(conn int, ref wire.WorkerRef, words []string, options 
 		e.Resolved = &wire.Resolved{Graph: []byte("graph")}
 	case "prepared":
 		e.Prepared = &wire.Prepared{}
+		if from := options["from"]; from != "" {
+			e.Prepared.Origin = &wire.Origin{Generation: 1, Number: number(s.t, from), Written: storyBegin, Queues: []wire.OriginQueue{{Name: "q", Superstep: 9}}}
+		}
+	case "saved":
+		e.Saved = &wire.Saved{Request: number(s.t, words[1]), Checkpoint: wire.Origin{Number: 5}, Failure: options["failure"]}
 	case "progress":
 		rows := number(s.t, words[1])
 		e.Progress = &wire.Progress{Vertices: []wire.VertexProgress{{Rows: int64(rows), ShardsDone: 1}}}
@@ -430,6 +449,8 @@ func (s *scenario) text(effects []Effect) string {
 			fmt.Fprintf(&b, "  %s\n", jobText(e.Job))
 		case Compile:
 			fmt.Fprintf(&b, "  compile %s: %s\n", e.ID, e.Graph)
+		case SaveAnswered:
+			fmt.Fprintf(&b, "  answer request %d: checkpoint %d, failure %q\n", e.Request, e.Saved.Checkpoint.Number, e.Saved.Failure)
 		case Progressed:
 			fmt.Fprintf(&b, "  progressed %s\n", e.ID)
 		case Forget:
@@ -470,17 +491,23 @@ func messageText(m wire.ToTaskManager) string {
 		return fmt.Sprintf("refused%s: %s", map[bool]string{true: " for good"}[m.Refused.Final], m.Refused.Reason)
 	case m.Deploy != nil:
 		d := m.Deploy
-		return fmt.Sprintf("deploy %s on %s%s, slots %v, memory %d, listens on %s", d.WorkerRef, d.TaskManager,
-			map[wire.WorkerMode]string{wire.ResolveMode: " to resolve", wire.CommitMode: " to commit"}[d.Mode], d.Slots, d.Memory, d.Listen)
+		return fmt.Sprintf("deploy %s on %s%s, slots %v, memory %d, listens on %s%s", d.WorkerRef, d.TaskManager,
+			map[wire.WorkerMode]string{wire.ResolveMode: " to resolve", wire.CommitMode: " to commit"}[d.Mode], d.Slots, d.Memory, d.Listen,
+			map[bool]string{true: ", resumes"}[d.Resume])
 	}
 	w := m.Worker
 	switch {
 	case w.Prepare != nil:
 		return fmt.Sprintf("%s prepare", w.WorkerRef)
 	case w.Start != nil:
+		if o := w.Start.Origin; o != nil {
+			return fmt.Sprintf("%s start %v from checkpoint %d", w.WorkerRef, w.Start.Addresses, o.Number)
+		}
 		return fmt.Sprintf("%s start %v", w.WorkerRef, w.Start.Addresses)
 	case w.Commit != nil:
 		return fmt.Sprintf("%s commit%s", w.WorkerRef, outcomesText(w.Commit.Outcomes))
+	case w.Save != nil:
+		return fmt.Sprintf("%s save, request %d, place %q", w.WorkerRef, w.Save.Request, w.Save.Place)
 	case w.Cancel != nil:
 		return fmt.Sprintf("%s cancel: %s", w.WorkerRef, w.Cancel.Reason)
 	case w.Exit != nil:
