@@ -282,7 +282,9 @@ func TestSaveRefuses(t *testing.T) {
 		options := []engine.Option{engine.Parallelism(2), engine.Shards(4)}
 		_, _, err := runOnce(t, build, options...)
 		require.NoError(t, err, "without checkpoints the queue must work")
-		_, _, err = runOnce(t, build, append(options, engine.CheckpointDir(t.TempDir()), engine.CheckpointSupersteps(2))...)
-		require.ErrorContains(t, err, want)
+		for _, workers := range []int{0, 2} {
+			_, _, err = runOnce(t, build, append(options, engine.Workers(workers), engine.CheckpointDir(t.TempDir()), engine.CheckpointSupersteps(2))...)
+			require.ErrorContains(t, err, want)
+		}
 	}
 }

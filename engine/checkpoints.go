@@ -177,7 +177,7 @@ func (c *config) openCheckpoints(ctx context.Context, r *checkpointed, fail cont
 	}
 	if settings.dir != "" {
 		if s.store, err = c.openStore(ctx, settings.dir, r, fail); err != nil {
-			return nil, fmt.Errorf("--checkpoint-dir: %w", err)
+			return nil, &storeError{fmt.Errorf("--checkpoint-dir: %w", err)}
 		}
 	}
 	if err := c.lead(ctx, s, run, r); err != nil {
@@ -200,16 +200,24 @@ func (c *config) joinCheckpoints(ctx context.Context, r *checkpointed, from *wir
 		err = c.join(ctx, s, from, r)
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("--checkpoint-dir: %w", err), s.closeStore())
+		return nil, errors.Join(&storeError{fmt.Errorf("--checkpoint-dir: %w", err)}, s.closeStore())
 	}
 	s.start()
 	return s, nil
 }
 
+// storeError is the error of a store that cannot be used, which may be so for a while only.
+type storeError struct{ error }
+
+func (e *storeError) Unwrap() error { return e.error }
+
 // removeCheckpoints removes the checkpoints of a run that has succeeded, and whose processes have
 // ended.
-func (c *config) removeCheckpoints(ctx context.Context) error {
-	store, err := c.joinStore(c.checkpoints.dir)
+func (c *config) removeCheckpoints(ctx context.Context, r *checkpointed) error {
+	store, err := c.openStore(ctx, c.checkpoints.dir, r, func(error) {})
+	if err != nil { // the process that has it may be frozen
+		store, err = c.joinStore(c.checkpoints.dir)
+	}
 	if err != nil {
 		return err
 	}

@@ -168,6 +168,7 @@ func writeOutputs(ctx context.Context, outputs []*clientSink, c *config) error {
 	})
 	here := *c
 	here.cluster, here.onProgress, here.parallelism = clusterConfig{}, nil, 1
+	here.checkpoints = checkpointConfig{} // those of the job that has finished
 	made, err := prepare(job, struct{}{}, &here)
 	if err == nil {
 		_, err = made.run(ctx, &here)

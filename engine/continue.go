@@ -23,7 +23,7 @@ func (c *config) lead(ctx context.Context, s *saver, run checkpoint.Run, r *chec
 	s.origin = &wire.Origin{}
 	if s.store != nil {
 		if s.journal, err = checkpoint.Open(ctx, s.store, run); err != nil {
-			return err
+			return &storeError{err}
 		}
 		s.origin.Generation = s.journal.Generation()
 		found, err := s.find(ctx, settings, r)
@@ -35,7 +35,7 @@ func (c *config) lead(ctx context.Context, s *saver, run checkpoint.Run, r *chec
 			err = s.continueFrom(found, r)
 		}
 		if err != nil {
-			return fmt.Errorf("--resume: %w", err)
+			return fmt.Errorf("continue from %s: %w", s.store, err)
 		}
 	}
 	if settings.savepoint != "" {
@@ -58,7 +58,9 @@ func (c *config) lead(ctx context.Context, s *saver, run checkpoint.Run, r *chec
 		settings.tell(s.origin.String())
 	}
 	if s.several && s.journal != nil {
-		return s.journal.Announce(ctx, r.key())
+		if err := s.journal.Announce(ctx, r.key()); err != nil {
+			return &storeError{err}
+		}
 	}
 	return nil
 }
@@ -80,7 +82,7 @@ func (s *saver) find(ctx context.Context, settings *checkpointConfig, r *checkpo
 	}
 	found, refused, err := s.journal.Load(ctx, r.needed)
 	if err != nil {
-		return nil, fmt.Errorf("--resume: %w", err)
+		return nil, fmt.Errorf("continue from the checkpoints of the run: %w", err)
 	}
 	for _, e := range refused {
 		s.log.Warn("a checkpoint cannot be used; the one before it is", "error", e)

@@ -29,10 +29,9 @@ const (
 // writes, at most one more state of each queue is in memory.
 //
 // If the run has several processes, each has a saver. The saver of process 0 decides when states
-// are saved, and writes the manifests. The others write the parts of their processes. Each part is
-// written, except for those that the saver of process 0 has given up: when it asks for the next
-// state of a queue, the one before is written or given up. The last state of a queue is not asked
-// for, so the state before it may still be awaited.
+// are saved, and writes the manifests, for which it waits for the other savers. These write every
+// state that they get: no state of a queue is due before all have written the one before. The last
+// state of a queue is not asked for, so the state before it may still be awaited.
 type saver struct {
 	store   checkpoint.Store       // nil if the run only continues from a savepoint
 	journal *checkpoint.Journal    // of process 0; used by the goroutine only, once it runs
@@ -125,7 +124,7 @@ func (s *saver) Due(queue string, step int) bool {
 			return forced || step%s.steps == 0
 		}
 		// Nothing is due before all processes have written the state before. Then it is due at once.
-		if s.writing != nil || !forced && step/s.steps == s.dueStep[queue]/s.steps {
+		if s.pending(queue) || !forced && step/s.steps == s.dueStep[queue]/s.steps {
 			return false
 		}
 		s.dueStep[queue] = step
@@ -136,7 +135,13 @@ func (s *saver) Due(queue string, step int) bool {
 		before = s.last // the run has begun, or another queue was written
 		s.saved[queue] = before
 	}
-	return s.writing == nil && (forced || time.Since(before) >= s.every)
+	return !s.pending(queue) && (forced || time.Since(before) >= s.every)
+}
+
+// pending reports whether something is being written or, if there are several processes, a state of
+// the queue waits for that. mu is held.
+func (s *saver) pending(queue string) bool {
+	return s.writing != nil || s.several && s.waiting[stateKey{queue, false}] != nil
 }
 
 // Save implements task.Checkpointer. The state of a queue that has ended waits until the time for
@@ -150,7 +155,7 @@ func (s *saver) Save(queue string, c *task.Saved) {
 		delete(s.waiting, stateKey{queue, false})
 	}
 	s.waiting[stateKey{queue, c.Last}], s.saved[queue] = c, time.Now()
-	s.urgent = s.urgent || !c.Last || s.steps > 0 || len(s.requests) > 0
+	s.urgent = s.urgent || !c.Last || s.steps > 0 || s.parts != nil || len(s.requests) > 0
 	s.hand(queue, c)
 	s.mu.Unlock()
 	s.wakeUp()
@@ -267,7 +272,11 @@ func (s *saver) failIfLate(began time.Time) (stop func() bool) {
 		began = s.failing
 	}
 	return time.AfterFunc(s.failAfter-time.Since(began), func() {
-		s.fail(fmt.Errorf("no checkpoint could be written for %v, and --checkpoint-fail-after is %v: %s does not answer", time.Since(began).Round(time.Second), s.failAfter, s.store))
+		why := fmt.Sprintf("%s does not answer", s.store)
+		if s.journal != nil {
+			why = cmp.Or(s.journal.Awaited(), why)
+		}
+		s.fail(fmt.Errorf("no checkpoint could be written for %v, and --checkpoint-fail-after is %v: %s", time.Since(began).Round(time.Second), s.failAfter, why))
 	}).Stop
 }
 

@@ -294,7 +294,7 @@ func TestSaverResumes(t *testing.T) {
 		_, _, err = open("j", false)
 		require.ErrorContains(t, err, "memory has checkpoints of an earlier run: continue that run with --resume, or remove its files")
 		_, _, err = open("k", true)
-		require.ErrorContains(t, err, `--resume: checkpoint checkpoint-00000002 in memory: this run cannot continue from it: it is of job "j", and this is job "k"`)
+		require.ErrorContains(t, err, `continue from the checkpoints of the run: checkpoint checkpoint-00000002 in memory: this run cannot continue from it: it is of job "j", and this is job "k"`)
 		s, said, err = open("j", true)
 		require.NoError(t, err)
 		require.Equal(t, fmt.Sprintf(`checkpoint 2 of %s: queue "a" has done all of its 3 supersteps, queue "b" continues after superstep 7`, time.Now().Local().Format("2006-01-02 15:04:05")), said)

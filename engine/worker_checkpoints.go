@@ -80,7 +80,7 @@ func (j *workerJob) removeCheckpoints(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, removal)
 	defer cancel()
-	if err := j.checkpoints.config.removeCheckpoints(ctx); err != nil {
+	if err := j.checkpoints.config.removeCheckpoints(ctx, j.checkpoints.run); err != nil {
 		j.logger.Warn("the checkpoints of the run could not be removed", "error", err)
 	}
 }

@@ -78,6 +78,10 @@ func (w *worker) failureOf(err error) *wire.Failure {
 		text = untitled{err, d.Spec.Name}.Error() + w.job.pathHint(err)
 	}
 	f.Message = clipMessage(text)
+	var store *storeError
+	if errors.As(err, &store) && w.job != nil && w.job.deployment.Resume {
+		f.Kind, f.Retry = wire.ClusterFailure, true
+	}
 	var commit *task.CommitError
 	if errors.As(err, &commit) {
 		f.Outputs = clipMessage(commit.Outputs())

@@ -99,6 +99,7 @@ func (j *workerJob) build(ctx context.Context) workOutcome {
 // resume prepares to finish the commit of a run whose workers have ended. No part of the job
 // runs, so there is no data plane.
 func (j *workerJob) resume() workOutcome {
+	j.builder.store.stream = &rowSender{sender: j.worker.sender} // nothing is sent, but the client's outputs are not written here
 	var err error
 	if j.resumed, err = task.NewResumption(j.plan, j.builder.bind, j.logger); err != nil {
 		return workOutcome{event: workFailed, err: clusterFault(err)}
@@ -254,6 +255,10 @@ func (j *workerJob) prepare(ctx context.Context) workOutcome {
 	origin, err := j.openCheckpoints(ctx)
 	if err == nil {
 		err = j.part.Prepare()
+	}
+	var store *storeError
+	if errors.As(err, &store) && j.deployment.Resume {
+		return workOutcome{event: workFailed, err: err}
 	}
 	if err != nil {
 		return workOutcome{event: workFailed, err: &LocalPathError{Err: err}}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 )
 
@@ -20,6 +21,8 @@ type Journal struct {
 	next  int   // number of the next checkpoint
 
 	written []*Manifest // the checkpoints to keep, the newest last
+
+	awaited atomic.Pointer[string] // what gather waits for; nil if it does not
 }
 
 // Checkpoint is a checkpoint that was loaded and verified.
@@ -69,7 +72,8 @@ func (j *Journal) Load(ctx context.Context, needed Needed) (c *Checkpoint, refus
 			return nil, nil, context.Cause(ctx)
 		}
 		if err == nil {
-			j.written = []*Manifest{&c.Manifest}
+			written := c.Manifest // without the pieces, which may be large
+			j.written = []*Manifest{&written}
 			return c, refused, nil
 		}
 		err = fmt.Errorf("checkpoint %s in %s: %w", manifestName(number), j.store, err)

@@ -12,11 +12,10 @@ import (
 // list of these pieces. The process that has the Journal waits for the lists of a state, and
 // writes the manifest.
 
-// Times of waiting for the lists of other processes.
+// Times between two looks for the lists of other processes.
 const (
-	firstLook   = 2 * time.Millisecond // until the second look; doubled each time
+	firstLook   = 2 * time.Millisecond // doubled each time
 	longestLook = 500 * time.Millisecond
-	patience    = time.Minute // until the checkpoint is given up
 )
 
 // maxPart is the largest size in bytes of a partList.
@@ -98,8 +97,17 @@ func (w *PartWriter) Write(ctx context.Context, states []State) error {
 	return nil
 }
 
+// Awaited says for what Write waits in other processes; "" if it does not. It may be called from any
+// goroutine.
+func (j *Journal) Awaited() string {
+	if text := j.awaited.Load(); text != nil {
+		return *text
+	}
+	return ""
+}
+
 // gather returns the pieces of a state, of which own are those that this process has written. It
-// waits for the lists of the other processes.
+// waits for the lists of the other processes, which write each state for which this is called.
 func (j *Journal) gather(ctx context.Context, s State, own []Blob) ([]Blob, error) {
 	if s.Of == 0 || len(own) == s.Of {
 		return own, nil
@@ -107,7 +115,7 @@ func (j *Journal) gather(ctx context.Context, s State, own []Blob) ([]Blob, erro
 	all := make([]Blob, s.Of)
 	missing := s.Of - copy(all[s.First:], own)
 	read := make(map[string]bool)
-	began := time.Now()
+	defer j.awaited.Store(nil)
 	for look := firstLook; ; look = min(2*look, longestLook) {
 		names, err := j.store.List(ctx)
 		if err != nil {
@@ -125,12 +133,11 @@ func (j *Journal) gather(ctx context.Context, s State, own []Blob) ([]Blob, erro
 			}
 			missing -= found
 		}
-		switch {
-		case missing == 0:
+		if missing == 0 {
 			return all, nil
-		case time.Since(began) >= patience:
-			return nil, fmt.Errorf("%d of the %d subtasks did not save their state within %v, from subtask %d on", missing, s.Of-1, patience, firstMissing(all)-1)
 		}
+		text := fmt.Sprintf("%d of the %d subtasks of queue %q have not written their state, from subtask %d on", missing, s.Of-1, s.Queue, firstMissing(all)-1)
+		j.awaited.Store(&text)
 		select {
 		case <-time.After(look):
 		case <-ctx.Done():

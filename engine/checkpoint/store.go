@@ -73,6 +73,9 @@ func OpenDir(on disk.FS, path string) (Store, error) {
 // OpenDir. It does not lock the directory.
 func JoinDir(on disk.FS, path string) (Store, error) {
 	path, err := existingDir(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%w, but worker 0 has it: the checkpoints of several machines need a directory that all of them share, or an S3-compatible store", err)
+	}
 	if err != nil {
 		return nil, err
 	}

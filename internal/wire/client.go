@@ -75,6 +75,8 @@ type JobInfo struct {
 	// Lost has the last of these attempts, oldest first.
 	Restarts int           `msgpack:"restarts,omitempty" json:"restarts,omitempty"`
 	Lost     []LostAttempt `msgpack:"lost,omitempty" json:"lost,omitempty"`
+	// Saves says that an attempt has begun to save its states, so that later ones continue from them.
+	Saves bool `msgpack:"saves,omitempty" json:"-"`
 	// Origin says from which checkpoint the attempt continues. It is nil if the job has no
 	// checkpoints, and before worker 0 has chosen one.
 	Origin *Origin `msgpack:"origin,omitempty" json:"-"`

@@ -193,6 +193,8 @@ type Failure struct {
 	// Outputs says which of the job's outputs are visible after a failed commit. It is "" if
 	// that is unknown or if there was no commit.
 	Outputs string `msgpack:"outputs" json:"outputs,omitempty"`
+	// Retry says that another attempt may succeed although nothing was lost, because a store failed.
+	Retry bool `msgpack:"retry,omitempty" json:"-"`
 }
 
 // Error returns the message followed by the worker and its task manager. If the message has

@@ -103,7 +103,7 @@ func (c *Core) workerFailed(w *worker, f *wire.Failure, how ending) {
 		c.decide(j, how)
 	case j.info.State == wire.JobCommitting && w.ref.Worker != 0:
 	case j.info.State == wire.JobResolving || f.Kind != wire.PeerFailure:
-		if how == notEnded || !c.attemptLost(j, known, how) {
+		if how == notEnded && !f.Retry || !c.attemptLost(j, known, how) {
 			c.fail(j, known)
 		}
 	default:
@@ -126,7 +126,7 @@ func (c *Core) decide(j *job, how ending) {
 		told.Message += j.brokenConnection()
 		j.info.Failure = &told
 	}
-	if how != notEnded && c.attemptLost(j, j.info.Failure, how) {
+	if (how != notEnded || j.info.Failure.Retry) && c.attemptLost(j, j.info.Failure, how) {
 		return
 	}
 	j.info.Failure = j.explain(j.info.Failure)

@@ -296,6 +296,7 @@ func (c *Core) startReady(j *job) {
 
 // startAll sends all workers the command to start.
 func (c *Core) startAll(j *job) {
+	j.info.Saves = j.info.Saves || j.saves()
 	detail := ""
 	if o := j.info.Origin; o != nil && (!o.Begins() || j.info.Restarts > 0) {
 		detail = "from " + o.String()

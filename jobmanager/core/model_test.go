@@ -233,7 +233,7 @@ func (w *world) alone(t require.TestingT, ref wire.WorkerRef) {
 		}
 	}
 	info, _ := w.core.Job(ref.Job)
-	require.Equal(t, info.Restarts, len(info.Lost))
+	require.LessOrEqual(t, info.Restarts, len(info.Lost), "drains are no restarts")
 	switch r := w.restart[ref.Job]; {
 	case r.Strategy == wire.RestartNone:
 		require.Zero(t, info.Restarts)

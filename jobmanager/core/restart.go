@@ -135,7 +135,8 @@ func (c *Core) attemptLost(j *job, f *wire.Failure, how ending) bool {
 		l.ran = l.now - j.started + j.ranBefore
 	}
 	if how == crashed {
-		l.crash, l.outside = fmt.Sprintf("%s, code %d, signal %q", shorten(firstLine(f.Message), maxCause), f.ExitCode, f.Signal), f.Kind != wire.UserFailure
+		// Attempts that come further by checkpoints do not crash in the same way.
+		l.crash, l.outside = fmt.Sprintf("%s, code %d, signal %q, from %s", shorten(firstLine(f.Message), maxCause), f.ExitCode, f.Signal, origin(j.info.Origin)), f.Kind != wire.UserFailure
 	}
 	delay, why := j.restarts.lost(l)
 	if why != "" {

@@ -71,7 +71,7 @@ func (c *Core) deploy(j *job, n *taskManager, mode wire.WorkerMode, number int, 
 		Listen:      n.Host,
 		Advertise:   n.Host,
 		Memory:      n.Memory / int64(n.Slots) * int64(slots),
-		Resume:      j.saves() && len(j.info.Lost) > 0,
+		Resume:      j.info.Saves,
 	}
 	return w
 }

@@ -10,7 +10,7 @@ import (
 var engineFlags = []string{
 	"--batch-rows", "--check", "--checkpoint-dir", "--checkpoint-every", "--checkpoint-fail-after", "--cluster", "--detach", "--explain",
 	"--help", "--if-exists", "--insecure", "--log-json", "--log-level", "--memory", "--parallelism", "--progress",
-	"--restart", "--restart-attempts", "--restart-delay", "--restart-window", "--resume", "--seed", "--shards", "--spill-dir",
+	"--restart", "--restart-attempts", "--restart-delay", "--restart-window", "--resume", "--from", "--seed", "--shards", "--spill-dir",
 	"--tls-ca", "--tls-cert", "--tls-key", "--token-file", "--version", "--wait-timeout", "--worker-binary",
 }
 
