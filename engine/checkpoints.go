@@ -128,6 +128,7 @@ type checkpointed struct {
 	// job and attempt identify the run on its cluster. They are zero if it has no cluster.
 	job     wire.JobID
 	attempt int
+	report  func(checkpointWrite) // called after each write of process 0; nil if nobody is told
 }
 
 // key identifies a run of several processes; see checkpoint.Journal.Announce.
@@ -154,7 +155,7 @@ func (c *config) openCheckpoints(ctx context.Context, r *checkpointed, fail cont
 		return nil, fmt.Errorf("--checkpoint-dir: %w", err)
 	}
 	s := newSaver(store, settings, c.logger, fail)
-	s.several = len(r.part.Slots) > 1
+	s.several, s.report = len(r.part.Slots) > 1, r.report
 	if err := s.lead(ctx, run, settings, r); err != nil {
 		return nil, errors.Join(err, store.Close())
 	}

@@ -40,8 +40,9 @@ type saver struct {
 	several bool                   // the run has several processes
 	log     hclog.Logger
 	fail    context.CancelCauseFunc
-	from    map[string]*task.Cut // states from which the queues continue
-	origin  *wire.Origin         // the checkpoint that has them; nil in processes other than 0
+	report  func(checkpointWrite) // of process 0, called after each write; nil if nobody is told
+	from    map[string]*task.Cut  // states from which the queues continue
+	origin  *wire.Origin          // the checkpoint that has them; nil in processes other than 0
 
 	every     time.Duration
 	steps     int // number of supersteps between two checkpoints; 0 means that every decides
@@ -227,6 +228,9 @@ func (s *saver) write(states []checkpoint.State) {
 		s.log.Info("wrote a checkpoint", "number", m.Number, "bytes", m.Size(), "time", time.Since(began))
 	}
 	s.wrote(began, err)
+	if s.report != nil {
+		s.report(checkpointWrite{states: states, began: began, manifest: m, err: err})
+	}
 }
 
 // failIfLate ends the run if the write that begins now does not end before --checkpoint-fail-after

@@ -73,6 +73,7 @@ const (
 	saidResolved
 	saidPrepared
 	saidProgress
+	saidCheckpointed
 	saidBulk // a frame Collected or Output
 	saidFinished
 	saidCommitted
@@ -96,7 +97,7 @@ const (
 	triggers = iota
 )
 
-var triggerNames = [triggers]string{"fetched", "unstarted", "exited", "beat", "ready", "resolved", "prepared", "progress", "bulk", "finished", "committed", "failed", "garbage", "prepare", "start", "commit", "cancel", "exit", "kill", "ran out", "silent", "undeliverable", "stopped"}
+var triggerNames = [triggers]string{"fetched", "unstarted", "exited", "beat", "ready", "resolved", "prepared", "progress", "checkpointed", "bulk", "finished", "committed", "failed", "garbage", "prepare", "start", "commit", "cancel", "exit", "kill", "ran out", "silent", "undeliverable", "stopped"}
 
 // String returns a short description of the trigger.
 func (h trigger) String() string {
@@ -177,6 +178,7 @@ func lifeTable() (t [states][triggers]move) {
 	set(saidGarbage, kill, killed, alive...)
 	set(saidBeat, none, building, starting)
 	set(saidProgress, none, building, starting)
+	set(saidCheckpointed, none, building, starting)
 	set(saidBulk, deliver, building, starting)
 	set(saidReady, report, idle, silent...)
 	set(saidResolved, report, leaving, silent...)
@@ -185,6 +187,7 @@ func lifeTable() (t [states][triggers]move) {
 	set(saidCommitted, report, committed, committing)
 	set(saidFailed, report, leaving, alive...)
 	stay(saidProgress, report, running)
+	stay(saidCheckpointed, report, running, cancelling) // another attempt may continue from the last checkpoint
 	set(saidCommitted, report, leaving, finishingCommit)
 	set(saidFailed, report, leaving, finishingCommit)
 	stay(saidBulk, deliver, building)

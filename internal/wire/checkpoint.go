@@ -49,9 +49,9 @@ type Origin struct {
 
 // OriginQueue is a queue in a checkpoint.
 type OriginQueue struct {
-	Name      string `msgpack:"name"`
-	Superstep int    `msgpack:"superstep"`       // the last superstep that was done
-	Ended     bool   `msgpack:"ended,omitempty"` // no superstep follows
+	Name      string `msgpack:"name" json:"name"`
+	Superstep int    `msgpack:"superstep" json:"superstep"`             // the last superstep that was done
+	Ended     bool   `msgpack:"ended,omitempty" json:"ended,omitempty"` // no superstep follows
 }
 
 // String says when the checkpoint was written, and where each queue continues.
@@ -67,4 +67,44 @@ func (o *Origin) String() string {
 		}
 	}
 	return fmt.Sprintf("checkpoint %d of %s: %s", o.Number, o.Written.Local().Format("2006-01-02 15:04:05"), strings.Join(where, ", "))
+}
+
+// MaxCheckpointsTold is the largest number of checkpoints in Checkpointed.Newest.
+const MaxCheckpointsTold = 10
+
+// Checkpointed says what has become of the checkpoints of an attempt. Worker 0 sends it after
+// writes. It has the whole of the attempt so far, so that a later one replaces an earlier one.
+type Checkpointed struct {
+	Written int     `msgpack:"written" json:"written"` // number of checkpoints
+	Failed  int     `msgpack:"failed" json:"failed"`   // number of writes that failed
+	Bytes   int64   `msgpack:"bytes" json:"bytes"`     // bytes that were written
+	Seconds float64 `msgpack:"seconds" json:"seconds"` // seconds that all writes took, except for those that failed
+	// Newest has the last checkpoints, oldest first.
+	Newest []WrittenCheckpoint `msgpack:"newest,omitempty" json:"newest,omitempty"`
+	// Failing describes the writes that failed since the last checkpoint. It is nil if none did.
+	Failing *FailedCheckpoints `msgpack:"failing,omitempty" json:"failing,omitempty"`
+}
+
+// WrittenCheckpoint describes a checkpoint that was written.
+type WrittenCheckpoint struct {
+	Number  int       `msgpack:"number" json:"number"` // number of the checkpoint in its store
+	Written time.Time `msgpack:"written" json:"written"`
+	Seconds float64   `msgpack:"seconds" json:"seconds"` // seconds that it took to write
+	Bytes   int64     `msgpack:"bytes" json:"bytes"`     // size, with the states that earlier checkpoints have written
+	// Queues says how far each queue was. If there are very many, More is the number of the others.
+	Queues []OriginQueue `msgpack:"queues" json:"queues"`
+	More   int           `msgpack:"more,omitempty" json:"more,omitempty"`
+}
+
+// FailedCheckpoints describes writes that failed one after the other.
+type FailedCheckpoints struct {
+	Since time.Time `msgpack:"since" json:"since"` // time at which the first of them began
+	Count int       `msgpack:"count" json:"count"`
+	Error string    `msgpack:"error" json:"error"` // of the last of them
+}
+
+// JobCheckpoints says what has become of the checkpoints of all attempts of a job.
+type JobCheckpoints struct {
+	Dir          string `msgpack:"dir" json:"dir"` // Checkpoints.Dir of the job
+	Checkpointed `msgpack:",inline"`
 }

@@ -137,11 +137,13 @@ func (c *Core) attemptLost(j *job, f *wire.Failure, how ending) bool {
 	if how == crashed {
 		l.crash, l.outside = fmt.Sprintf("%s, code %d, signal %q", firstLine(f.Message), f.ExitCode, f.Signal), f.Kind != wire.UserFailure
 	}
+	c.counters.countLost(f.Kind)
 	delay, why := j.restarts.lost(l)
 	if why != "" {
 		j.refused = why
 		return false
 	}
+	c.counters.Restarts++
 	c.moveJob(j, jobLost, "")
 	j.info.Failure, j.info.Restarts = nil, j.restarts.count
 	j.info.Lost = append(slices.Clone(j.info.Lost), wire.LostAttempt{
@@ -188,6 +190,9 @@ func (c *Core) restartDue(j *job) {
 	}
 	c.moveJob(j, jobRestarts, "")
 	j.resolver, j.workers, j.outcomes, j.info.Workers = nil, nil, nil, nil
+	if s := j.info.Checkpoints; s != nil {
+		j.earlier = s.Checkpointed
+	}
 	j.ready, j.finished, j.preparing, j.started, j.fencedUntil = 0, 0, false, 0, 0
 	j.queued, c.rethink = true, true
 	c.record(j, false)

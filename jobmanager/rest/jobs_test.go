@@ -254,3 +254,16 @@ func TestReadinessIsTheJobManagers(t *testing.T) {
 	require.Equal(t, "the job manager is not ready: its disk has 3 MiB free", got.problem(t).Error)
 	require.Equal(t, 200, s.ask("GET /healthz", "").code, "/healthz must succeed although the job manager is not ready")
 }
+
+// TestCheckpointsOfAJob requires that the document has all that is known of a job's checkpoints,
+// and an empty list where a job has written none.
+func TestCheckpointsOfAJob(t *testing.T) {
+	s := serve(t, newFake(t), nil)
+	require.JSONEq(t, `{"dir":"s3://b/p","written":12,"failed":3,"bytes":1200,"seconds":4.5,
+		"newest":[{"number":12,"written":"2026-01-02T15:04:05Z","seconds":0.25,"bytes":150,"more":2,
+			"queues":[{"name":"init","superstep":4,"ended":true},{"name":"train","superstep":7,"ended":false}]}],
+		"failing":{"since":"2026-01-02T15:04:05Z","count":2,"error":"no space left"}}`, s.ask("GET /api/v1/jobs/run/checkpoints", "").body)
+	require.JSONEq(t, `{"dir":"/shared","written":0,"failed":0,"bytes":0,"seconds":0,"newest":[]}`, s.ask("GET /api/v1/jobs/bad-1/checkpoints", "").body)
+	none := s.ask("GET /api/v1/jobs/new/checkpoints", "").problem(t)
+	require.Equal(t, Error{Error: "job new-1 has no checkpoints", Hint: "submit the job with checkpoint_dir"}, none)
+}

@@ -22,7 +22,7 @@ type Cluster struct {
 	Attach       attachCommand       `cmd:"" help:"Follow a job to its end; Ctrl-C leaves it running."`
 	Logs         logsCommand         `cmd:"" help:"Print what the workers of a job wrote."`
 	Cancel       cancelCommand       `cmd:"" help:"Cancel jobs."`
-	Checkpoints  checkpointsCommand  `cmd:"" help:"List the checkpoints that a run has left in a directory."`
+	Checkpoints  checkpointsCommand  `cmd:"" help:"List the checkpoints of a job, or those in a directory or S3."`
 	TaskManagers taskManagersCommand `cmd:"" name:"taskmanagers" aliases:"nodes" help:"List task managers and their slots."`
 	Cordon       cordonCommand       `cmd:"" help:"Keep new workers from a task manager; those that run there go on."`
 	Uncordon     uncordonCommand     `cmd:"" help:"Allow new workers on a task manager."`
