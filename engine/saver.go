@@ -47,6 +47,7 @@ type saver struct {
 	every     time.Duration
 	steps     int // number of supersteps between two checkpoints; 0 means that every decides
 	failAfter time.Duration
+	mtbf      time.Duration // if it is positive, the cost of checkpoints decides in place of every
 
 	context context.Context // of the writes
 	cancel  context.CancelFunc
@@ -58,14 +59,15 @@ type saver struct {
 	ending ending // set before quit is closed
 
 	mu      sync.Mutex
-	waiting map[stateKey]*task.Saved // states to be written
-	writing map[stateKey]*task.Saved // states that are being written; nil if none are
-	urgent  bool                     // the waiting states are to be written at once
-	last    time.Time                // when the last write began, or the run
-	saved   map[string]time.Time     // when the last state of a queue was handed over
-	dueStep map[string]int           // last superstep of a queue for which Due returned true, if steps and several decide
-	failing time.Time                // when the first of the failed writes began, if the last write failed
-	retry   time.Time                // when to try again
+	waiting map[stateKey]*task.Saved    // states to be written
+	writing map[stateKey]*task.Saved    // states that are being written; nil if none are
+	urgent  bool                        // the waiting states are to be written at once
+	last    time.Time                   // when the last write began, or the run
+	saved   map[string]time.Time        // when the last state of a queue was handed over
+	chosen  map[string]intervalFromCost // of queues that were saved, if mtbf is positive
+	dueStep map[string]int              // last superstep of a queue for which Due returned true, if steps and several decide
+	failing time.Time                   // when the first of the failed writes began, if the last write failed
+	retry   time.Time                   // when to try again
 	backoff time.Duration
 }
 
@@ -124,7 +126,11 @@ func (s *saver) Due(queue string, step int) bool {
 		before = s.last // the run has begun, or another queue was written
 		s.saved[queue] = before
 	}
-	return s.writing == nil && time.Since(before) >= s.every
+	every := s.every
+	if i, measured := s.chosen[queue]; measured {
+		every = i.interval
+	}
+	return s.writing == nil && time.Since(before) >= every
 }
 
 // Save implements task.Checkpointer. The state of a queue that has ended waits until the time for
@@ -136,6 +142,10 @@ func (s *saver) Save(queue string, c *task.Saved) {
 	}
 	s.waiting[stateKey{queue, c.Last}], s.saved[queue] = c, time.Now()
 	s.urgent = s.urgent || !c.Last || s.steps > 0
+	if s.mtbf > 0 {
+		s.chosen[queue] = s.chosen[queue].measured(c.Delay, s.mtbf)
+		s.log.Debug("a checkpoint delayed the supersteps", "queue", queue, "for", c.Delay, "next in", s.chosen[queue].interval)
+	}
 	s.mu.Unlock()
 	select {
 	case s.wake <- struct{}{}:

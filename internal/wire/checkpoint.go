@@ -13,14 +13,19 @@ type Checkpoints struct {
 	// Dir is a directory that all machines of the cluster share, an absolute path, or a place in
 	// an S3-compatible store such as s3://bucket/prefix.
 	Dir string `msgpack:"dir"`
-	// Every is the time between two checkpoints, and Supersteps the number of supersteps. If both
-	// are 0, the workers use their default.
+	// Every is the time between two checkpoints, and Supersteps the number of supersteps. MTBF is the
+	// mean time between failures, from which, and from the cost of a checkpoint, the workers choose
+	// the time between two. If all are 0, the workers use their default.
 	Every      time.Duration `msgpack:"every,omitempty"`
 	Supersteps int           `msgpack:"supersteps,omitempty"`
+	MTBF       time.Duration `msgpack:"mtbf,omitempty"`
 	FailAfter  time.Duration `msgpack:"fail_after,omitempty"` // 0 means never
 	// Resume says that the first attempt continues from a checkpoint, too.
 	Resume bool `msgpack:"resume,omitempty"`
 }
+
+// DefaultMTBF is the mean time between failures if it is to be known and nobody gives one.
+const DefaultMTBF = 24 * time.Hour
 
 // Check returns an error for the first setting that cannot be used.
 func (c *Checkpoints) Check() error {
@@ -29,8 +34,10 @@ func (c *Checkpoints) Check() error {
 		return errors.New("there is no directory for them")
 	case !filepath.IsAbs(c.Dir) && !strings.Contains(c.Dir, "://"):
 		return fmt.Errorf("the directory %q is not an absolute path", c.Dir)
-	case c.Every < 0 || c.Supersteps < 0 || c.FailAfter < 0:
+	case c.Every < 0 || c.Supersteps < 0 || c.MTBF < 0 || c.FailAfter < 0:
 		return errors.New("a time or a number of supersteps is negative")
+	case c.MTBF > 0 && (c.Every > 0 || c.Supersteps > 0):
+		return errors.New("their interval is to be chosen, and is given as well: want one of them")
 	case c.Every > 0 && c.Supersteps > 0:
 		return fmt.Errorf("both every %v and every %d supersteps: want one of them", c.Every, c.Supersteps)
 	}
