@@ -149,6 +149,72 @@ func TestLostRunsHaveTheSameBits(t *testing.T) {
 	}
 }
 
+// TestSavepoint requires that a run continues from the savepoint of another run with other arguments
+// and at another parallelism, with the bits of an undisturbed run, also if it is lost again and
+// continues from its own checkpoints, and that the savepoint is not changed.
+func TestSavepoint(t *testing.T) {
+	const n = 200
+	var loses loss
+	build := losing(n, 6, &loses)
+	options := func(p, workers int, more ...engine.Option) []engine.Option {
+		return append(more, engine.Shards(16), engine.Parallelism(p), engine.Workers(workers), engine.CheckpointSupersteps(1))
+	}
+	want, whole, err := runOnce(t, build, engine.Shards(16))
+	require.NoError(t, err)
+	savepoint := filepath.Join(t.TempDir(), "savepoint")
+	loses = loss{queue: "second", step: 3, await: func() {}}
+	_, _, err = runOnce(t, build, options(2, 0, engine.CheckpointDir(savepoint))...)
+	require.ErrorIs(t, err, errLost)
+	files := func() map[string][]byte {
+		found, err := filepath.Glob(filepath.Join(savepoint, "[^.]*"))
+		require.NoError(t, err)
+		all := make(map[string][]byte)
+		for _, name := range found {
+			all[name], err = os.ReadFile(name)
+			require.NoError(t, err)
+		}
+		return all
+	}
+	before := files()
+	for _, workers := range []int{0, 3} {
+		name := fmt.Sprint(workers, " workers")
+		own := filepath.Join(t.TempDir(), "own")
+		loses = loss{queue: "second", step: 5, await: func() {}}
+		_, _, err = runOnce(t, build, options(5, workers, engine.FromSavepoint(savepoint), engine.CheckpointDir(own))...)
+		require.ErrorIs(t, err, errLost, name)
+		require.Equal(t, 3, loses.first, name)
+		loses = loss{queue: "first"}
+		got, result, err := runOnce(t, build, options(3, workers, engine.FromSavepoint(savepoint), engine.CheckpointDir(own), engine.Resume(true))...)
+		require.NoError(t, err, name)
+		require.Zero(t, loses.first, "%s: the first queue had ended in the savepoint, of which the checkpoints have no copy", name)
+		require.Equal(t, bitsOf(want), bitsOf(got), name)
+		requireSameSeries(t, whole.Report.Queues, result.Report.Queues, name)
+		loses = loss{queue: "second"}
+		got, _, err = runOnce(t, build, append(options(1, workers, engine.FromSavepoint(savepoint)), engine.CheckpointSupersteps(0))...)
+		require.NoError(t, err, name)
+		require.Equal(t, 3, loses.first, name)
+		require.Equal(t, bitsOf(want), bitsOf(got), name)
+	}
+	for what, option := range map[string]engine.Option{
+		"its run had 16 shards, and this run has 8":    engine.Shards(8),
+		"its run had the seed 0, and this run has 9":   engine.Seed(9),
+		"--from: there is no savepoint in " + t.Name(): engine.FromSavepoint(t.TempDir()),
+	} {
+		_, _, err = runOnce(t, build, append(options(1, 0, engine.FromSavepoint(savepoint)), engine.CheckpointSupersteps(0), option)...)
+		require.ErrorContains(t, err, strings.TrimSuffix(what, t.Name()))
+	}
+	other := func(b *engine.Builder) *engine.Dataset { return walking("second", dataset(b, n, spread), 6).Exec() }
+	_, _, err = runOnce(t, other, append(options(1, 0, engine.FromSavepoint(savepoint)), engine.CheckpointSupersteps(0))...)
+	require.ErrorContains(t, err, `it has a state of queue "first", which this program does not have`)
+	changed := func(b *engine.Builder) *engine.Dataset {
+		return walking("second", walking("first", dataset(b, n, spread), 6).Exec(), 6).Exec()
+	}
+	_, _, err = runOnce(t, changed, append(options(1, 0, engine.FromSavepoint(savepoint)), engine.CheckpointSupersteps(0))...)
+	require.ErrorContains(t, err, `queue "first" has other stages: stage`)
+	require.ErrorContains(t, err, "which is gone")
+	require.Equal(t, before, files(), "a savepoint must not be changed")
+}
+
 // TestResumeNeedsParallelism requires that a queue whose state belongs to its subtasks does not
 // continue at another parallelism, and does at its own.
 func TestResumeNeedsParallelism(t *testing.T) {

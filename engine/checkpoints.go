@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -33,6 +32,7 @@ type checkpointConfig struct {
 	auto      bool          // the cost of checkpoints decides in place of every and steps
 	mtbf      time.Duration // mean time between failures, for auto
 	resume    bool
+	savepoint string                   // place of the savepoint from which the run continues; "" if there is none
 	say       func(line string)        // tells the user where the run begins; nil means that nobody is told
 	getenv    func(name string) string // for stores; nil means os.Getenv
 }
@@ -93,6 +93,19 @@ func CheckpointFailAfter(d time.Duration) Option {
 // damaged is logged, and the one before it is used.
 func Resume(on bool) Option { return func(c *config) { c.checkpoints.resume = on } }
 
+// FromSavepoint makes the run continue from a savepoint, in a directory or an S3-compatible store.
+// The run may have another build of the program, other arguments, other parallelism, and may be on
+// another cluster. What differs is logged. The number of shards, the seed, the inputs, and the stages
+// of the queues that have a state in the savepoint must be the same. Values of a key whose type has
+// changed are an error when the key is used. Nothing in the savepoint is changed. With Resume, the run
+// continues from CheckpointDir instead, if there is a checkpoint.
+func FromSavepoint(place string) Option {
+	return func(c *config) { c.checkpoints.savepoint = place }
+}
+
+// on reports whether the run has anything to do with checkpoints.
+func (c *checkpointConfig) on() bool { return c.dir != "" || c.savepoint != "" }
+
 // check returns an error for the first setting that cannot be used.
 func (c *checkpointConfig) check() error {
 	bad := func(format string, a ...any) error { return &optionError{fmt.Sprintf(format, a...)} }
@@ -117,23 +130,31 @@ func (c *checkpointConfig) check() error {
 		return bad("--checkpoint-every and --checkpoint-fail-after need --checkpoint-dir")
 	case strings.Contains(c.dir, "://") && !s3store.Is(c.dir):
 		return bad("--checkpoint-dir is %s: want a directory or %sBUCKET/PREFIX", c.dir, s3store.Scheme)
+	case strings.Contains(c.savepoint, "://") && !s3store.Is(c.savepoint):
+		return bad("--from is %s: want a directory or %sBUCKET/PREFIX", c.savepoint, s3store.Scheme)
 	}
 	return nil
 }
 
 // wire returns the settings for the workers of a cluster, or nil if the run has no checkpoints.
 func (c *checkpointConfig) wire() (*wire.Checkpoints, error) {
-	if c.dir == "" {
+	if !c.on() {
 		return nil, nil
 	}
-	dir := c.dir
-	if !s3store.Is(dir) {
-		var err error
-		if dir, err = filepath.Abs(dir); err != nil {
-			return nil, err
+	w := &wire.Checkpoints{Every: c.every, Supersteps: c.steps, MTBF: c.mtbf, FailAfter: c.failAfter, Resume: c.resume}
+	for _, p := range []struct {
+		place string
+		into  *string
+	}{{c.dir, &w.Dir}, {c.savepoint, &w.Savepoint}} {
+		*p.into = p.place
+		if p.place != "" && !s3store.Is(p.place) {
+			var err error
+			if *p.into, err = filepath.Abs(p.place); err != nil {
+				return nil, err
+			}
 		}
 	}
-	return &wire.Checkpoints{Dir: dir, Every: c.every, Supersteps: c.steps, MTBF: c.mtbf, FailAfter: c.failAfter, Resume: c.resume}, nil
+	return w, nil
 }
 
 // checkpointed describes a run whose queues are saved.
@@ -155,10 +176,10 @@ func (r *checkpointed) key() string { return fmt.Sprintf("job %s, attempt %d", r
 // them. It returns nil if the run has no checkpoints. fail ends the run.
 func (c *config) openCheckpoints(ctx context.Context, r *checkpointed, fail context.CancelCauseFunc) (*saver, error) {
 	settings := &c.checkpoints
-	if settings.dir == "" {
+	if !settings.on() {
 		return nil, nil
 	}
-	if !s3store.Is(settings.dir) {
+	if settings.dir != "" && !s3store.Is(settings.dir) {
 		if err := checkPaths(settings.dir, r.graph); err != nil {
 			return nil, err
 		}
@@ -167,14 +188,18 @@ func (c *config) openCheckpoints(ctx context.Context, r *checkpointed, fail cont
 	if err != nil {
 		return nil, fmt.Errorf("--checkpoint-dir: %w", err)
 	}
-	store, err := c.openStore(ctx, r, fail)
-	if err != nil {
-		return nil, fmt.Errorf("--checkpoint-dir: %w", err)
-	}
-	s := newSaver(store, settings, c.logger, fail)
+	s := newSaver(settings, c.logger, fail)
 	s.several, s.report = len(r.part.Slots) > 1, r.report
-	if err := s.lead(ctx, run, settings, r); err != nil {
-		return nil, errors.Join(err, store.Close())
+	s.openPlace = func(ctx context.Context, place string, fail context.CancelCauseFunc) (checkpoint.Store, error) {
+		return c.openStore(ctx, place, r, fail)
+	}
+	if settings.dir != "" {
+		if s.store, err = c.openStore(ctx, settings.dir, r, fail); err != nil {
+			return nil, fmt.Errorf("--checkpoint-dir: %w", err)
+		}
+	}
+	if err := c.lead(ctx, s, run, r); err != nil {
+		return nil, errors.Join(err, s.closeStore())
 	}
 	s.start()
 	return s, nil
@@ -183,14 +208,17 @@ func (c *config) openCheckpoints(ctx context.Context, r *checkpointed, fail cont
 // joinCheckpoints opens the checkpoints of a run in a process without subtask 0, and begins to write
 // its part of them.
 func (c *config) joinCheckpoints(ctx context.Context, r *checkpointed, from *wire.Origin, fail context.CancelCauseFunc) (*saver, error) {
-	store, err := c.joinStore()
-	if err != nil {
-		return nil, fmt.Errorf("--checkpoint-dir: %w", err)
-	}
-	s := newSaver(store, &c.checkpoints, c.logger, fail)
+	s := newSaver(&c.checkpoints, c.logger, fail)
 	s.several = true
-	if err := s.join(ctx, from, r); err != nil {
-		return nil, errors.Join(fmt.Errorf("--checkpoint-dir: %w", err), store.Close())
+	var err error
+	if c.checkpoints.dir != "" {
+		s.store, err = c.joinStore(c.checkpoints.dir)
+	}
+	if err == nil {
+		err = c.join(ctx, s, from, r)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("--checkpoint-dir: %w", err), s.closeStore())
 	}
 	s.start()
 	return s, nil
@@ -199,7 +227,7 @@ func (c *config) joinCheckpoints(ctx context.Context, r *checkpointed, from *wir
 // removeCheckpoints removes the checkpoints of a run that has succeeded, and whose processes have
 // ended.
 func (c *config) removeCheckpoints(ctx context.Context) error {
-	store, err := c.joinStore()
+	store, err := c.joinStore(c.checkpoints.dir)
 	if err != nil {
 		return err
 	}
@@ -217,33 +245,36 @@ func (c *config) runOf(r *checkpointed) (checkpoint.Run, error) {
 	if err == nil {
 		run.Program = program.Hash
 	}
+	for _, q := range r.plan.Queues {
+		run.Queues = append(run.Queues, checkpoint.Stages{Queue: q.Name, Stages: r.plan.StagesOf(q.Name)})
+	}
 	for _, f := range r.graph.Facts {
 		run.Facts = append(run.Facts, checkpoint.Fact{Name: f.Name, Hash: xxh3.HashString(f.Value)})
 	}
 	return run, err
 }
 
-// openStore opens the store of the run's checkpoints. fail ends the run if another run takes over
-// the store.
-func (c *config) openStore(ctx context.Context, r *checkpointed, fail context.CancelCauseFunc) (checkpoint.Store, error) {
+// openStore opens a store for this run alone: that of its checkpoints, or one for a savepoint. fail is
+// called if another run takes over the store.
+func (c *config) openStore(ctx context.Context, place string, r *checkpointed, fail context.CancelCauseFunc) (checkpoint.Store, error) {
 	settings := &c.checkpoints
-	if !s3store.Is(settings.dir) {
-		return checkpoint.OpenDir(c.disk, settings.dir)
+	if !s3store.Is(place) {
+		return checkpoint.OpenDir(c.disk, place)
 	}
-	store, err := s3store.Open(ctx, settings.dir, s3store.Config{Getenv: settings.environment(), Fail: fail, Say: settings.say, Job: string(r.job), Attempt: r.attempt})
+	store, err := s3store.Open(ctx, place, s3store.Config{Getenv: settings.environment(), Fail: fail, Say: settings.say, Job: string(r.job), Attempt: r.attempt})
 	if err != nil {
 		return nil, err // without the conversion of a nil pointer
 	}
 	return store, nil
 }
 
-// joinStore opens the store of the run's checkpoints beside the process that openStore was called in.
-func (c *config) joinStore() (checkpoint.Store, error) {
-	settings := &c.checkpoints
-	if !s3store.Is(settings.dir) {
-		return checkpoint.JoinDir(c.disk, settings.dir)
+// joinStore opens a store without the right to it alone: that of the run's checkpoints, which is open
+// in another process, or that of a savepoint.
+func (c *config) joinStore(place string) (checkpoint.Store, error) {
+	if !s3store.Is(place) {
+		return checkpoint.JoinDir(c.disk, place)
 	}
-	store, err := s3store.Join(settings.dir, s3store.Config{Getenv: settings.environment()})
+	store, err := s3store.Join(place, s3store.Config{Getenv: c.checkpoints.environment()})
 	if err != nil {
 		return nil, err
 	}
@@ -259,111 +290,16 @@ func (c *checkpointConfig) environment() func(name string) string {
 }
 
 // newSaver returns a saver that has neither opened a checkpoint nor started.
-func newSaver(store checkpoint.Store, settings *checkpointConfig, log hclog.Logger, fail context.CancelCauseFunc) *saver {
+func newSaver(settings *checkpointConfig, log hclog.Logger, fail context.CancelCauseFunc) *saver {
 	s := &saver{
-		store: store, log: log, fail: fail, every: settings.every, steps: settings.steps, failAfter: settings.failAfter, mtbf: settings.mtbf,
-		waiting: make(map[stateKey]*task.Saved), saved: make(map[string]time.Time), dueStep: make(map[string]int), chosen: make(map[string]intervalFromCost),
+		log: log, fail: fail, every: settings.every, steps: settings.steps, failAfter: settings.failAfter, mtbf: settings.mtbf,
+		waiting: make(map[stateKey]*task.Saved), saved: make(map[string]time.Time), dueStep: make(map[string]int), from: make(map[string]*task.Cut),
+		running: make(map[string]bool), chosen: make(map[string]intervalFromCost), forced: make(map[string]bool),
 	}
 	if s.every == 0 {
 		s.every = DefaultCheckpointEvery
 	}
 	return s
-}
-
-// lead opens the journal of a run, and finds the states from which its queues continue.
-func (s *saver) lead(ctx context.Context, run checkpoint.Run, settings *checkpointConfig, r *checkpointed) (err error) {
-	if s.journal, err = checkpoint.Open(ctx, s.store, run); err != nil {
-		return err
-	}
-	found, err := s.find(ctx, settings, r)
-	if err != nil {
-		return err
-	}
-	s.origin = &wire.Origin{Generation: s.journal.Generation()}
-	line := fmt.Sprintf("there is no checkpoint in %s yet: the run begins at superstep 1", s.store)
-	if found != nil {
-		s.origin.Number, s.origin.Written = found.Number, found.Written
-		for _, q := range found.Queues {
-			s.origin.Queues = append(s.origin.Queues, wire.OriginQueue{Name: q.Name, Superstep: q.Superstep, Ended: q.Ended})
-		}
-		line = s.origin.String()
-		if err := s.continueFrom(found, r); err != nil {
-			return fmt.Errorf("--resume: %w", err)
-		}
-	}
-	if settings.resume && settings.say != nil {
-		settings.say(line)
-	}
-	if s.several {
-		return s.journal.Announce(ctx, r.key())
-	}
-	return nil
-}
-
-// find returns the newest complete checkpoint, or nil if there is none.
-func (s *saver) find(ctx context.Context, settings *checkpointConfig, r *checkpointed) (*checkpoint.Checkpoint, error) {
-	if !settings.resume {
-		if !s.journal.Empty() {
-			return nil, fmt.Errorf("--checkpoint-dir: %s has checkpoints of an earlier run: continue that run with --resume, or remove its files", s.store)
-		}
-		return nil, nil
-	}
-	found, refused, err := s.journal.Load(ctx, r.needed)
-	if err != nil {
-		return nil, fmt.Errorf("--resume: %w", err)
-	}
-	for _, e := range refused {
-		s.log.Warn("a checkpoint cannot be used; the one before it is", "error", e)
-	}
-	return found, nil
-}
-
-// join opens the part of the checkpoints that this process writes, and loads what it needs of the
-// checkpoint that the process with subtask 0 has chosen.
-func (s *saver) join(ctx context.Context, from *wire.Origin, r *checkpointed) (err error) {
-	if s.parts, err = checkpoint.Join(ctx, s.store, from.Generation, r.part.Worker, r.key()); err != nil || from.Number == 0 {
-		return err
-	}
-	found, err := s.parts.Load(ctx, from.Number, r.needed)
-	if err != nil {
-		return err
-	}
-	return s.continueFrom(found, r)
-}
-
-// continueFrom decodes the states from which the queues continue.
-func (s *saver) continueFrom(found *checkpoint.Checkpoint, r *checkpointed) error {
-	s.from = make(map[string]*task.Cut, len(found.Queues))
-	for i, q := range found.Queues {
-		at := func(err error) error {
-			return fmt.Errorf("checkpoint %d in %s: queue %q, superstep %d: %w", found.Number, s.store, q.Name, q.Superstep, err)
-		}
-		if !slices.ContainsFunc(r.plan.Queues, func(o plan.Queue) bool { return o.Name == q.Name }) {
-			return at(errors.New("the job has no such queue"))
-		}
-		if !r.needed(q.Name, 0, len(q.Blobs)) {
-			continue // no subtask of the queue is in this process
-		}
-		cut, err := task.CutOfPieces(found.Pieces[i])
-		if err == nil && cut.Step != q.Superstep {
-			err = fmt.Errorf("its superstep is %d", cut.Step)
-		}
-		if err != nil {
-			return at(err)
-		}
-		s.from[q.Name], s.dueStep[q.Name] = cut, q.Superstep
-	}
-	return nil
-}
-
-// needed implements checkpoint.Needed. The first piece has what belongs to no subtask, and each of
-// the others belongs to one.
-func (r *checkpointed) needed(queue string, piece, pieces int) bool {
-	parts := r.part.NeededParts(r.plan, queue, pieces-1)
-	if piece == 0 {
-		return slices.Contains(parts, true)
-	}
-	return parts[piece-1]
 }
 
 // checkPaths returns an error if the directory of the checkpoints lies where it disturbs the job:

@@ -44,6 +44,7 @@ type checkpointFlags struct {
 	MTBF                time.Duration      `name:"mtbf" placeholder:"TIME" help:"Mean time between failures of the run, all machines together, for --checkpoint-every auto (default: ${mtbf})."`
 	CheckpointFailAfter time.Duration      `placeholder:"TIME" help:"Fail if they could not be saved for this long, such as 10m (default: go on)."`
 	Resume              bool               `help:"Continue from the newest checkpoint in --checkpoint-dir."`
+	From                string             `placeholder:"DIR" help:"Continue from the savepoint in this directory, or at s3://BUCKET/PREFIX, also with another build of the program, other arguments or parallelism."`
 }
 
 // checkpointInterval is the value of --checkpoint-every.
@@ -90,6 +91,9 @@ func (c *checkpointFlags) options() []Option {
 	}
 	if c.Resume {
 		opts = append(opts, Resume(true))
+	}
+	if c.From != "" {
+		opts = append(opts, FromSavepoint(c.From))
 	}
 	return opts
 }

@@ -217,7 +217,7 @@ func (r *prepared) checkpointed() (*checkpointed, error) {
 // openCheckpoints opens the checkpoints of the run, and returns nil if it has none. Only a run with
 // checkpoints needs arguments that can be encoded.
 func (r *prepared) openCheckpoints(ctx context.Context, c *config, fail context.CancelCauseFunc) (*saver, error) {
-	if c.checkpoints.dir == "" {
+	if !c.checkpoints.on() {
 		return nil, nil
 	}
 	described, err := r.checkpointed()

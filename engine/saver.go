@@ -34,7 +34,7 @@ const (
 // state of a queue, the one before is written or given up. The last state of a queue is not asked
 // for, so the state before it may still be awaited.
 type saver struct {
-	store   checkpoint.Store
+	store   checkpoint.Store       // nil if the run only continues from a savepoint
 	journal *checkpoint.Journal    // of process 0; used by the goroutine only, once it runs
 	parts   *checkpoint.PartWriter // of other processes; used likewise
 	several bool                   // the run has several processes
@@ -56,19 +56,25 @@ type saver struct {
 	closed  chan struct{} // closed when the goroutine has closed the store
 	wake    chan struct{} // has an element if the goroutine must look for something to write
 
-	ending ending // set before quit is closed
+	ending ending // set when quit is closed; 0 before
 
-	mu      sync.Mutex
-	waiting map[stateKey]*task.Saved    // states to be written
-	writing map[stateKey]*task.Saved    // states that are being written; nil if none are
-	urgent  bool                        // the waiting states are to be written at once
-	last    time.Time                   // when the last write began, or the run
-	saved   map[string]time.Time        // when the last state of a queue was handed over
-	chosen  map[string]intervalFromCost // of queues that were saved, if mtbf is positive
-	dueStep map[string]int              // last superstep of a queue for which Due returned true, if steps and several decide
-	failing time.Time                   // when the first of the failed writes began, if the last write failed
-	retry   time.Time                   // when to try again
-	backoff time.Duration
+	// openPlace opens a place for a savepoint.
+	openPlace func(ctx context.Context, place string, fail context.CancelCauseFunc) (checkpoint.Store, error)
+
+	mu       sync.Mutex
+	running  map[string]bool // queues that have done a superstep, and not their last
+	requests []*saveRequest
+	forced   map[string]bool             // queues that are due because of a request
+	waiting  map[stateKey]*task.Saved    // states to be written
+	writing  map[stateKey]*task.Saved    // states that are being written; nil if none are
+	urgent   bool                        // the waiting states are to be written at once
+	last     time.Time                   // when the last write began, or the run
+	saved    map[string]time.Time        // when the last state of a queue was handed over
+	chosen   map[string]intervalFromCost // of queues that were saved, if mtbf is positive
+	dueStep  map[string]int              // last superstep of a queue for which Due returned true, if steps and several decide
+	failing  time.Time                   // when the first of the failed writes began, if the last write failed
+	retry    time.Time                   // when to try again
+	backoff  time.Duration
 }
 
 // stateKey identifies a state that waits to be written.
@@ -82,7 +88,7 @@ type ending int
 
 const (
 	// endFailed: the run has failed, so the states that wait are written.
-	endFailed ending = iota
+	endFailed ending = iota + 1
 	// endSucceeded: the run has succeeded, so its checkpoints are removed.
 	endSucceeded
 	// endLeft: other processes of the run decide what becomes of its checkpoints.
@@ -92,8 +98,11 @@ const (
 // From implements task.Checkpointer.
 func (s *saver) From(queue string) *task.Cut { return s.from[queue] }
 
-// start begins to write.
+// start begins to write, if the run has a store.
 func (s *saver) start() {
+	if s.store == nil {
+		return
+	}
 	s.context, s.cancel = context.WithCancel(context.Background())
 	s.quit, s.ended, s.wake = make(chan struct{}), make(chan struct{}), make(chan struct{}, 1)
 	s.last = time.Now()
@@ -108,14 +117,18 @@ func (s *saver) start() {
 
 // Due implements task.Checkpointer.
 func (s *saver) Due(queue string, step int) bool {
+	if s.store == nil {
+		return false
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	forced := s.isForced(queue)
 	if s.steps > 0 {
 		if !s.several {
-			return step%s.steps == 0
+			return forced || step%s.steps == 0
 		}
 		// Nothing is due before all processes have written the state before. Then it is due at once.
-		if s.writing != nil || step/s.steps == s.dueStep[queue]/s.steps {
+		if s.writing != nil || !forced && step/s.steps == s.dueStep[queue]/s.steps {
 			return false
 		}
 		s.dueStep[queue] = step
@@ -130,23 +143,32 @@ func (s *saver) Due(queue string, step int) bool {
 	if i, measured := s.chosen[queue]; measured {
 		every = i.interval
 	}
-	return s.writing == nil && time.Since(before) >= every
+	return s.writing == nil && (forced || time.Since(before) >= every)
 }
 
 // Save implements task.Checkpointer. The state of a queue that has ended waits until the time for
 // the next checkpoint, as there may be many short queues.
 func (s *saver) Save(queue string, c *task.Saved) {
+	if s.store == nil {
+		return
+	}
 	s.mu.Lock()
 	if s.parts == nil {
 		delete(s.waiting, stateKey{queue, false})
 	}
 	s.waiting[stateKey{queue, c.Last}], s.saved[queue] = c, time.Now()
-	s.urgent = s.urgent || !c.Last || s.steps > 0
+	s.urgent = s.urgent || !c.Last || s.steps > 0 || len(s.requests) > 0
 	if s.mtbf > 0 {
 		s.chosen[queue] = s.chosen[queue].measured(c.Delay, s.mtbf)
 		s.log.Debug("a checkpoint delayed the supersteps", "queue", queue, "for", c.Delay, "next in", s.chosen[queue].interval)
 	}
+	s.hand(queue, c)
 	s.mu.Unlock()
+	s.wakeUp()
+}
+
+// wakeUp makes the saver's goroutine look for something to write.
+func (s *saver) wakeUp() {
 	select {
 	case s.wake <- struct{}{}:
 	default:
@@ -158,8 +180,8 @@ func (s *saver) main() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
-		states, wait := s.take(time.Now())
-		if len(states) > 0 {
+		states, now, wait := s.take(time.Now())
+		if now {
 			s.write(states)
 			continue
 		}
@@ -177,25 +199,28 @@ func (s *saver) main() {
 	}
 }
 
-// take returns the states to be written now. If there are none now, it returns how long to wait,
-// or 0 if nothing waits.
-func (s *saver) take(now time.Time) (states []checkpoint.State, wait time.Duration) {
+// take returns the states to be written, and whether a checkpoint is to be written now, which may
+// have no new state. If it is not, take returns how long to wait, or 0 if nothing waits.
+func (s *saver) take(now time.Time) (states []checkpoint.State, write bool, wait time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.waitsForNothing() {
+		return s.takeAll(now), true, 0
+	}
 	if len(s.waiting) == 0 {
-		return nil, 0
+		return nil, false, 0
 	}
 	at := s.last.Add(s.every)
-	if s.urgent {
+	if s.urgent || len(s.requests) > 0 {
 		at = now
 	}
 	if at.Before(s.retry) {
 		at = s.retry
 	}
 	if now.Before(at) {
-		return nil, at.Sub(now)
+		return nil, false, at.Sub(now)
 	}
-	return s.takeAll(now), 0
+	return s.takeAll(now), true, 0
 }
 
 // takeAll moves the waiting states to writing, and returns them. mu is held.
@@ -241,6 +266,7 @@ func (s *saver) write(states []checkpoint.State) {
 	if s.report != nil {
 		s.report(checkpointWrite{states: states, began: began, manifest: m, err: err})
 	}
+	s.answer(m, err)
 }
 
 // failIfLate ends the run if the write that begins now does not end before --checkpoint-fail-after
@@ -288,11 +314,22 @@ func (s *saver) wrote(began time.Time, err error) {
 	}
 }
 
-// close ends the writing and closes the store. It gives up a store that does not answer, such as a
+// close ends the writing and closes the store. Only the first call has an effect. It gives up a store that does not answer, such as a
 // disk whose writes hang: the program then goes on, and the goroutine of the saver is left behind.
 func (s *saver) close(e ending) {
-	s.ending = e
-	close(s.quit)
+	if s.store == nil {
+		return
+	}
+	s.mu.Lock()
+	again := s.ending != 0
+	if !again {
+		s.ending = e
+		close(s.quit)
+	}
+	s.mu.Unlock()
+	if again {
+		return
+	}
 	defer s.cancel()
 	limit := lastWrite
 	switch e {
@@ -309,6 +346,14 @@ func (s *saver) close(e ending) {
 	}
 }
 
+// closeStore closes the store of a saver that was not started.
+func (s *saver) closeStore() error {
+	if s.store == nil {
+		return nil
+	}
+	return s.store.Close()
+}
+
 // within waits for done, at most for the given time, and reports whether it is closed.
 func within(limit time.Duration, done <-chan struct{}) bool {
 	timer := time.NewTimer(limit)
@@ -323,6 +368,7 @@ func within(limit time.Duration, done <-chan struct{}) bool {
 
 // finish does the work of close, in the saver's goroutine.
 func (s *saver) finish() {
+	defer s.answer(nil, errRunEnded)
 	switch s.ending {
 	case endSucceeded:
 		ctx, cancel := context.WithTimeout(context.Background(), removal)

@@ -40,12 +40,13 @@ func processes(t *testing.T, store *memoryStore, settings checkpointConfig, resu
 	var savers []*saver
 	for i := range 3 {
 		run := &checkpointed{plan: p, part: task.Part{Worker: i, Slots: []sharding.Range{{Hi: 1}, {Lo: 1, Hi: 2}, {Lo: 2, Hi: 3}}}}
-		s := newSaver(store, &settings, hclog.NewNullLogger(), fail)
-		s.several = true
+		c := &config{checkpoints: settings, logger: hclog.NewNullLogger()}
+		s := newSaver(&settings, c.logger, fail)
+		s.several, s.store = true, store
 		if i == 0 {
-			require.NoError(t, s.lead(t.Context(), checkpoint.Run{Job: "j"}, &settings, run))
+			require.NoError(t, c.lead(t.Context(), s, checkpoint.Run{Job: "j"}, run))
 		} else {
-			require.NoError(t, s.join(t.Context(), savers[0].origin, run))
+			require.NoError(t, c.join(t.Context(), s, savers[0].origin, run))
 		}
 		s.start()
 		savers = append(savers, s)

@@ -131,8 +131,10 @@ func startSaver(ctx context.Context, store checkpoint.Store, job string, setting
 	for _, q := range p.Queues {
 		p.Vertices = append(p.Vertices, plan.Vertex{Queue: q.Name, Parallelism: 2, Ranges: []sharding.Range{{Hi: 1}, {Lo: 1, Hi: 2}}})
 	}
-	s := newSaver(store, settings, log, fail)
-	if err := s.lead(ctx, checkpoint.Run{Job: job}, settings, &checkpointed{plan: p, part: task.Whole(p)}); err != nil {
+	c := &config{checkpoints: *settings, logger: log}
+	s := newSaver(settings, log, fail)
+	s.store = store
+	if err := c.lead(ctx, s, checkpoint.Run{Job: job}, &checkpointed{plan: p, part: task.Whole(p)}); err != nil {
 		return nil, err
 	}
 	s.start()

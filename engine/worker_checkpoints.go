@@ -3,7 +3,9 @@ package engine
 import (
 	"context"
 	"errors"
+	"sync"
 
+	"github.com/superstep-ml/superstep/engine/checkpoint"
 	"github.com/superstep-ml/superstep/engine/task"
 	"github.com/superstep-ml/superstep/internal/wire"
 )
@@ -20,7 +22,7 @@ type workerCheckpoints struct {
 
 // newCheckpoints returns the checkpoints of a worker, or nil if the job has none.
 func (j *workerJob) newCheckpoints(c *config) *workerCheckpoints {
-	if c.checkpoints.dir == "" {
+	if !c.checkpoints.on() {
 		return nil
 	}
 	d := j.deployment
@@ -65,7 +67,6 @@ func (j *workerJob) failCheckpoints(cause error) { j.worker.cancel(cause) }
 func (j *workerJob) closeCheckpoints(e ending) {
 	if c := j.checkpoints; c != nil && c.saver != nil {
 		c.saver.close(e)
-		c.saver = nil
 	}
 }
 
@@ -75,7 +76,7 @@ func (j *workerJob) removeCheckpoints(ctx context.Context) {
 		j.closeCheckpoints(endSucceeded)
 		return
 	}
-	if j.checkpoints == nil {
+	if j.checkpoints == nil || j.checkpoints.config.checkpoints.dir == "" {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, removal)
@@ -83,4 +84,56 @@ func (j *workerJob) removeCheckpoints(ctx context.Context) {
 	if err := j.checkpoints.config.removeCheckpoints(ctx); err != nil {
 		j.logger.Warn("the checkpoints of the run could not be removed", "error", err)
 	}
+}
+
+// savesOfWorker are the requests for checkpoints that a worker has got, which may be repeated.
+type savesOfWorker struct {
+	mu      sync.Mutex
+	answers map[int]*wire.Saved // by request; nil while there is no answer
+	sending sync.WaitGroup      // answers that are being sent
+}
+
+// save handles a request for a checkpoint.
+func (w *worker) save(m *wire.Save) {
+	w.saves.mu.Lock()
+	answer, known := w.saves.answers[m.Request]
+	if w.saves.answers == nil {
+		w.saves.answers = make(map[int]*wire.Saved)
+	}
+	if !known {
+		w.saves.answers[m.Request] = nil
+	}
+	w.saves.mu.Unlock()
+	switch {
+	case answer != nil:
+		w.saves.sending.Go(func() { w.tellSaved(answer) })
+	case known: // the answer will come
+	case w.state != workerRunning || w.job.checkpoints == nil || w.job.checkpoints.saver == nil || w.job.checkpoints.store == nil:
+		w.saves.sending.Go(func() {
+			w.answerSave(&wire.Saved{Request: m.Request, Failure: "the worker has no checkpoints, or does not run"})
+		})
+	default:
+		w.job.checkpoints.saveNow(m.Place, func(c *checkpoint.Manifest, err error) {
+			answer := &wire.Saved{Request: m.Request}
+			if err != nil {
+				answer.Failure = clipMessage(err.Error())
+			} else {
+				answer.Checkpoint = wire.Origin{Number: c.Number, Written: c.Written, Queues: queuesOf(c)}
+			}
+			w.answerSave(answer)
+		})
+	}
+}
+
+// answerSave keeps and sends the answer to a request for a checkpoint.
+func (w *worker) answerSave(answer *wire.Saved) {
+	w.saves.mu.Lock()
+	w.saves.answers[answer.Request] = answer
+	w.saves.mu.Unlock()
+	w.tellSaved(answer)
+}
+
+// tellSaved sends an answer, unless the worker ends before.
+func (w *worker) tellSaved(answer *wire.Saved) {
+	_ = w.sender.send(w.context, &wire.FromWorker{Saved: answer})
 }

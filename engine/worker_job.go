@@ -172,7 +172,7 @@ func (j *workerJob) config() (*config, error) {
 		Stdout(&textSender{sender: j.worker.sender, ctx: j.worker.context}),
 	}
 	if s := run.Checkpoints; s != nil {
-		opts = append(opts, CheckpointDir(s.Dir), CheckpointEvery(s.Every), CheckpointSupersteps(s.Supersteps), CheckpointFailAfter(s.FailAfter), Resume(s.Resume || d.Resume))
+		opts = append(opts, CheckpointDir(s.Dir), CheckpointEvery(s.Every), CheckpointSupersteps(s.Supersteps), CheckpointFailAfter(s.FailAfter), Resume(s.Dir != "" && (s.Resume || d.Resume)), FromSavepoint(s.Savepoint))
 		if s.MTBF != 0 {
 			opts = append(opts, CheckpointAuto(s.MTBF))
 		}

@@ -105,7 +105,8 @@ type worker struct {
 	busy   bool             // a piece of work is under way
 	doing  string           // name of the latest piece of work
 
-	lastMessage string           // name of the task manager's latest message
+	lastMessage string // name of the task manager's latest message
+	saves       savesOfWorker
 	job         *workerJob       // nil before the worker has received its deployment
 	start       *wire.Start      // the message that doRun handles
 	commit      *wire.Commit     // the message that doCommit handles
@@ -170,6 +171,10 @@ func (w *worker) abandon() {
 
 // hear handles a message of the task manager.
 func (w *worker) hear(m *wire.ToWorker) {
+	if m.Save != nil {
+		w.save(m.Save)
+		return
+	}
 	w.lastMessage = messageName(m)
 	w.step(w.eventOf(m))
 }
@@ -313,6 +318,7 @@ func (w *worker) end() {
 // close releases what the worker holds and returns the exit code.
 func (w *worker) close() int {
 	w.cancel(errStopRequested)
+	w.saves.sending.Wait()
 	hung := time.AfterFunc(forcedExitAfter, func() {
 		fmt.Fprintf(w.env.stderr, "the worker does not end within %v: it exits\n", forcedExitAfter)
 		w.env.exit(exitFailed)

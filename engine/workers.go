@@ -143,7 +143,7 @@ func (r *workersRun) worker(ctx context.Context, worker int, progress *workersPr
 		env.Observer = r.c.observer
 		dropOutputs(b.graph, &b.bind)
 	}
-	if r.c.checkpoints.dir != "" {
+	if r.c.checkpoints.on() {
 		s, err := r.openCheckpoints(ctx, worker)
 		if err != nil {
 			return task.Bindings{}, task.Env{}, err

@@ -262,7 +262,15 @@ func (a *artifacts) pin(hash string, on wire.Platform) error {
 	return nil
 }
 
-// unpin undoes pin. The executable's file may have been replaced or removed since pin.
+// keep does the same as pin for a job that was accepted by an earlier job manager. If the store
+// does not have the executable, the pin applies to the next upload of the same bytes.
+func (a *artifacts) keep(hash string) {
+	a.Lock()
+	defer a.Unlock()
+	a.Use(hash).Pins++
+}
+
+// unpin undoes pin and keep. The executable's file may have been replaced or removed since pin.
 func (a *artifacts) unpin(hash string) {
 	a.Lock()
 	defer a.Unlock()

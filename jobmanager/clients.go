@@ -145,21 +145,42 @@ func (m *Manager) Show(_ context.Context, req *wire.ShowRequest) (*wire.JobInfo,
 	return &info, nil
 }
 
-// Cancel cancels a job.
-func (m *Manager) Cancel(_ context.Context, req *wire.CancelRequest) (*wire.CancelReply, error) {
-	info, _, err := m.find(req.Job)
+// Cancel cancels a job. When it returns, the cancellation is on record, so that a restarted job
+// manager does not take the job up again, unless the history cannot be written.
+func (m *Manager) Cancel(ctx context.Context, req *wire.CancelRequest) (*wire.CancelReply, error) {
+	info, j, err := m.find(req.Job)
 	if err != nil {
 		return nil, err
 	}
+	if info.State.Ended() {
+		return &wire.CancelReply{Job: info}, nil
+	}
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	if !info.State.Ended() {
-		m.decide(core.CancelAsked{ID: info.ID, Reason: cmp.Or(req.Reason, "someone asked for it")})
-		if now, ok := m.core.Job(info.ID); ok {
-			info = now
-		}
+	m.decide(core.CancelAsked{ID: info.ID, Reason: cmp.Or(req.Reason, "someone asked for it")})
+	if now, ok := m.core.Job(info.ID); ok {
+		info = now
+	}
+	m.mu.Unlock()
+	if err := m.awaitRecord(ctx, j, info.State.Ended()); err != nil {
+		return nil, err
 	}
 	return &wire.CancelReply{Job: info}, nil
+}
+
+// awaitRecord waits until the history has been written with the current state of job j, which may
+// be its final state, or could not be written.
+func (m *Manager) awaitRecord(ctx context.Context, j *job, final bool) error {
+	if j == nil || !final {
+		return m.awaitFollowers(ctx)
+	}
+	select {
+	case <-j.finalWriteDone:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-m.ctx.Done():
+		return wire.Error(codes.Unavailable, "the job manager stops")
+	}
 }
 
 // TaskManagers returns the task managers.

@@ -77,7 +77,8 @@ type Config struct {
 	Detection time.Duration
 	Lease     time.Duration
 	// AttachGrace is how long the client of an attached job may be disconnected before the job
-	// is cancelled; default 5 s.
+	// is cancelled, and half of the time that it has after a start of the job manager; default
+	// 5 s.
 	AttachGrace time.Duration
 	// WriteTimeout is how long a client or task manager may take to read one message, and for
 	// how long an upload may make no progress, before the connection is closed; default 30 s.

@@ -86,15 +86,23 @@ func (m *Manager) awaitFollowers(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
+	case <-m.ctx.Done():
+		return wire.Error(codes.Unavailable, "the job manager stops")
 	}
 }
 
-// takeIn stores everything that a worker delivers until the end of its stream. If rows or text
-// cannot be stored, the job fails, because its result would be incomplete; if log lines cannot
-// be stored, the job continues.
+// takeIn stores everything that a worker delivers until the end of its stream, and then confirms
+// it. If rows or text cannot be stored, the job fails, because its result would be incomplete; if
+// log lines cannot be stored, the job continues.
 func (m *Manager) takeIn(j *job, ref wire.WorkerRef, stream wire.ClientStream[wire.Delivery, wire.Delivered]) error {
+	rows := false
 	for {
 		d, err := stream.Recv()
+		if errors.Is(err, io.EOF) && rows {
+			if err := m.confirm(stream.Context(), j); err != nil {
+				return m.cannotKeep(ref, err)
+			}
+		}
 		if errors.Is(err, io.EOF) {
 			return stream.SendAndClose(&wire.Delivered{})
 		}
@@ -110,6 +118,7 @@ func (m *Manager) takeIn(j *job, ref wire.WorkerRef, stream wire.ClientStream[wi
 		case d.Collected == nil && d.Output == nil:
 			continue
 		}
+		rows = true
 		switch err := j.spool.appendOf(ref.Attempt, &wire.Event{Time: m.config.Now(), Collected: d.Collected, Output: d.Output}); {
 		case err == nil:
 		case errors.Is(err, errSealed):
@@ -120,10 +129,20 @@ func (m *Manager) takeIn(j *job, ref wire.WorkerRef, stream wire.ClientStream[wi
 			m.failWorker(ref, &wire.Failure{Kind: wire.UserFailure, Message: err.Error(), ExitCode: -1})
 			return wire.Error(codes.ResourceExhausted, "%v", err)
 		default:
-			m.failWorker(ref, &wire.Failure{Kind: wire.ClusterFailure, Message: "the job manager cannot keep the results: " + err.Error(), ExitCode: -1})
-			return wire.Error(codes.ResourceExhausted, "the job manager cannot keep the results: %v", err)
+			return m.cannotKeep(ref, err)
 		}
 	}
+}
+
+// cannotKeep fails a job because rows or text cannot be stored, and returns the error for the
+// worker. If the job manager stops or the stream has broken, the worker only gets the error, and
+// knows that its rows may be lost.
+func (m *Manager) cannotKeep(ref wire.WorkerRef, err error) error {
+	if code := wire.Code(err); code == codes.Unavailable || code == codes.Canceled || errors.Is(err, context.Canceled) {
+		return err
+	}
+	m.failWorker(ref, &wire.Failure{Kind: wire.ClusterFailure, Message: "the job manager cannot keep the results: " + err.Error(), ExitCode: -1})
+	return wire.Error(codes.ResourceExhausted, "the job manager cannot keep the results: %v", err)
 }
 
 // failWorker reports to the core that a worker has failed, for a reason that the worker's task

@@ -19,7 +19,8 @@
 //
 // The work directory has:
 //
-//	history.db          jobs, plans, outcomes and cordons (bbolt); its lock protects the directory
+//	history.db          jobs, plans, outcomes, cordons, and what it takes to take a job up again
+//	                    (bbolt); its lock protects the directory
 //	artifacts/HASH      executables, by SHA-256
 //	jobs/ID/events      the events of a job for its client: rows, text, states (spool.go)
 //	jobs/ID/log-W-POS   the last part of the output of worker W (worklog.go)

@@ -1,6 +1,7 @@
 package jobmanager
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -34,6 +35,8 @@ func (m *Manager) perform(effects []core.Effect) {
 			}
 		case core.Compile:
 			m.tasks.Go(func() { m.compileResolved(e) })
+		case core.SaveAnswered:
+			m.answerSave(e)
 		case core.Forget:
 			m.forget(e.ID)
 		}
@@ -127,44 +130,53 @@ func (m *Manager) fits(w *wire.WorkerCommand) bool {
 
 // persist records a job that has not ended.
 func (m *Manager) persist(e core.Persist) {
-	if e.Spec != nil {
+	if e.Job.State == wire.JobCommitting {
 		m.persistCommit(e)
 		return
 	}
 	j := m.jobs[e.Job.ID]
-	r := record{Info: e.Job}
+	r := record{Info: e.Job, Continuation: e.Continuation}
 	if j != nil {
-		r.Doubt = j.doubt
+		r.Doubt, r.Events = j.doubt, j.confirmed
+		j.last = &r
 	}
 	c, err := newChange(r)
+	if err == nil && e.Spec != nil {
+		c.spec, err = wire.Marshal(e.Spec)
+	}
 	if j != nil {
 		c.plan, j.plan = j.plan, nil
 		c.graph, j.graph = j.graph, nil
 	}
-	next := entry{change: &c}
-	first := j != nil && !j.saving
-	if first {
+	next := m.entryOf(e, &c, err)
+	if j != nil && !j.saving {
 		j.saving = true
-	}
-	if e.Barrier || first || err != nil {
 		next.then = func(failed error) {
-			if err != nil {
-				failed = err
-			}
-			if first {
-				j.unsaved = failed
-				close(j.recorded)
-			}
-			if e.Barrier {
-				m.step(core.Persisted{ID: e.Job.ID, Err: failed})
-			}
+			j.unsaved = cmp.Or(err, failed)
+			close(j.recorded)
 		}
+	}
+	m.recorder.put(next)
+}
+
+// entryOf returns the entry that writes change c for effect e, and then answers with Persisted if
+// e has a barrier. err is the error of making the change; if it is not nil, nothing is written.
+func (m *Manager) entryOf(e core.Persist, c *change, err error) entry {
+	next := entry{change: c}
+	answer := func(failed error) {
+		m.step(core.Persisted{ID: e.Job.ID, Attempt: e.Job.Attempt, Err: cmp.Or(err, failed)})
 	}
 	if err != nil {
 		m.log.Error("a job cannot be put on record", "job", e.Job.ID, "error", err)
 		next.change = nil
 	}
-	m.recorder.put(next)
+	switch {
+	case e.Barrier && e.Retry && err == nil:
+		next.kept = func() { answer(nil) }
+	case e.Barrier:
+		next.then = answer
+	}
+	return next
 }
 
 // changed sends the new state of a job that has not ended to its followers, once all earlier
@@ -237,7 +249,7 @@ func (m *Manager) finish(info wire.JobInfo) {
 	if j.final != nil {
 		return
 	}
-	j.final = &info
+	j.final, j.last = &info, nil
 	m.totals.add(j, &info)
 	plan := j.plan
 	// Earlier states were sent to followers through the recorder's queue. So the final state is

@@ -134,7 +134,9 @@ func TestRowsOfNoUseAfterARestart(t *testing.T) {
 		require.NoError(t, s.Send(collected(strings.Repeat("x", manyRows))))
 		_, err := s.CloseAndRecv()
 		require.NoError(t, err)
-		require.NoError(t, m.Close()) // the job is recorded as failed after this
+		_, err = client.Cancel(bounded(t), &wire.CancelRequest{Job: id})
+		require.NoError(t, err)
+		require.NoError(t, m.Close()) // the worker has not ended; the job is recorded as cancelled after this
 
 		if c.doubt {
 			require.NoError(t, os.WriteFile(dir+"/"+historyName, bytes.Repeat([]byte("garbage "), 4096), 0o600))

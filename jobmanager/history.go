@@ -14,6 +14,7 @@ import (
 	bolterrors "go.etcd.io/bbolt/errors"
 
 	"github.com/superstep-ml/superstep/internal/wire"
+	"github.com/superstep-ml/superstep/jobmanager/core"
 )
 
 // history stores the data of jobs that is needed after a restart, and the cordons of task
@@ -38,9 +39,12 @@ type history struct {
 type record struct {
 	// Info has no plan and no outcomes.
 	Info wire.JobInfo `msgpack:"info"`
+	// Continuation is nil if the job has ended.
+	Continuation *core.Continuation `msgpack:"continuation,omitempty"`
 	// Whole is true if the spool of an ended job was sealed, and false if the job manager
-	// stopped before that. Events is the number of events in the spool. For a job that is
-	// committing, Events is the number of events that were on disk before the commit.
+	// stopped before that. Events is the number of events in the spool. For a job that has not
+	// ended, Events is the number of events that were on disk when it began to commit or when
+	// the job manager last confirmed rows or text to a worker.
 	Whole  bool   `msgpack:"whole"`
 	Events uint64 `msgpack:"events"`
 	// Doubt is not empty if a later record of the job may be lost because the history was
@@ -53,7 +57,7 @@ var (
 	plansBucket    = []byte("plans")
 	graphsBucket   = []byte("graphs") // graphs that workers resolved
 	outcomesBucket = []byte("outcomes")
-	specsBucket    = []byte("specs")   // specifications of jobs that are committing
+	specsBucket    = []byte("specs")   // specifications of jobs that have not ended
 	cordonsBucket  = []byte("cordons") // cordons by the names of task managers
 	metaBucket     = []byte("meta")
 	formatKey      = []byte("format")
@@ -305,7 +309,7 @@ func (h *history) outcomes(id wire.JobID) (outcomes [][]byte, err error) {
 	return outcomes, nil
 }
 
-// spec returns the recorded specification of a job that is committing, or nil if there is none.
+// spec returns the recorded specification of a job that has not ended, or nil if there is none.
 func (h *history) spec(id wire.JobID) (spec *wire.JobSpec, err error) {
 	data, err := h.read(specsBucket, id)
 	if err == nil && data != nil {

@@ -36,8 +36,11 @@ type job struct {
 	final          *wire.JobInfo // final state, set when the job has ended (guarded; may be read without the lock after done is closed)
 	over           chan struct{} // closed when no more output of the job's workers will be stored
 
-	saving    bool   // the job's first record is being written (guarded)
-	forgotten bool   // the job must be forgotten when over is closed (guarded)
+	saving    bool    // the job's first record is being written (guarded)
+	forgotten bool    // the job must be forgotten when over is closed (guarded)
+	last      *record // the job's last record, until it commits (guarded)
+	confirmed uint64  // number of events that are on disk for certain, according to the record (guarded)
+	confirms  confirms
 	missing   uint64 // number of events that the job's spool had lost before the job manager started
 
 	shown        shown         // what followers were sent last (guarded)

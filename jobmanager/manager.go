@@ -59,10 +59,14 @@ type Manager struct {
 	outcomes int                   // bound of the total size of a job's outcomes: maxOutcomes, or less in tests
 	past     map[wire.JobID]record // records, without Info, of jobs that have ended
 	conns    map[int]*conn
-	last     int           // number of the last connection of a task manager
-	turns    silence.Clock // measures how long clients are disconnected
-	totals   totals
-	files    retention
+
+	saveRequests int                     // number of the last request for a savepoint
+	saving       map[int]chan wire.Saved // by request: where the answer is awaited
+
+	last   int           // number of the last connection of a task manager
+	turns  silence.Clock // measures how long clients are disconnected
+	totals totals
+	files  retention
 }
 
 var _ wire.JobManager = (*Manager)(nil)
@@ -76,7 +80,7 @@ func New(ctx context.Context, config Config) (_ *Manager, err error) {
 	m := &Manager{
 		config: config, log: config.Logger, began: config.Now(), done: make(chan struct{}),
 		outcomes: maxOutcomes,
-		jobs:     make(map[wire.JobID]*job), past: make(map[wire.JobID]record), conns: make(map[int]*conn),
+		jobs:     make(map[wire.JobID]*job), past: make(map[wire.JobID]record), conns: make(map[int]*conn), saving: make(map[int]chan wire.Saved),
 	}
 	m.ctx, m.cancel = context.WithCancel(ctx)
 	defer func() {
@@ -202,6 +206,7 @@ func (m *Manager) openStores() ([]record, error) {
 		return records, err
 	}
 	m.history.doubt(records)
+	m.history.doubtOutdated(m.root, records)
 	lost, err := m.history.replaceLost(m.root, records, m.config.Now())
 	if len(lost) > 0 {
 		m.log.Error("jobs of which only their names or files are left are shown as failed", "jobs", len(lost))
@@ -261,10 +266,10 @@ func (m *Manager) Wait() error {
 	return m.err
 }
 
-// Close stops the job manager and waits until all its goroutines have ended. Task managers kill
-// the workers of running jobs. When a job manager is started again with the same work
-// directory, jobs that were running or waiting are recorded as failed, and the commits of jobs
-// that were committing are finished.
+// Close stops the job manager and waits until all its goroutines have ended. Workers compute on
+// until the lease lapses. When a job manager is started again with the same work directory before
+// that, running jobs go on. Waiting jobs wait on, and interrupted commits are finished, at any
+// time.
 func (m *Manager) Close() error {
 	m.closing.Do(func() {
 		m.cancel()

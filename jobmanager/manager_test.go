@@ -448,12 +448,12 @@ func TestGraphResolvedByWorker(t *testing.T) {
 	require.Contains(t, last.Failure.Message, `it is of job "other"`)
 }
 
-// TestRestart requires that after a restart, ended jobs are listed as before, and a job that
-// was running has failed with a message that says why.
+// TestRestart requires that after a restart, ended jobs are listed as before. A job that was
+// running, and whose task manager does not come back, must fail with a message that says why.
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	in := func(c *Config) { c.Dir = dir }
+	in := func(c *Config) { c.Dir, c.Lease = dir, 200*time.Millisecond }
 	m := start(t, in)
 	c := dial(t, m, testToken, nil)
 	tm := join(t, c, registration("a", 1))

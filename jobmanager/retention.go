@@ -114,7 +114,7 @@ func (m *Manager) sweep() {
 	for _, e := range entries {
 		id := wire.JobID(e.Name())
 		if m.jobs[id] != nil || !e.IsDir() {
-			continue // the commit of the job is resumed, or the file does not belong to a job
+			continue // the job is taken up again, or the file does not belong to a job
 		}
 		if _, ok := m.past[id]; ok {
 			size := m.sizeOf(id)

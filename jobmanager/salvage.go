@@ -234,7 +234,54 @@ func (h *history) doubt(records []record) {
 	}
 	for i := range records {
 		if !records[i].Info.State.Ended() {
-			records[i].Doubt = fmt.Sprintf("the history of jobs was damaged (%s) and its last change may be lost, so that the job may have come further, to its end even: all, some or none of its results may be visible", h.damaged)
+			records[i].Doubt = h.mayBeFurther("its last change may be lost")
+		}
+	}
+}
+
+// mayBeFurther returns the explanation that a job may have come further than its record says, for
+// the given reason.
+func (h *history) mayBeFurther(reason string) string {
+	return fmt.Sprintf("the history of jobs was damaged (%s) and %s, so that the job may have come further, to its end even: all, some or none of its results may be visible", h.damaged, reason)
+}
+
+// doubtOutdated sets Doubt in the records of jobs that have not ended, if their events have a later
+// attempt or show that they have begun to commit. A damaged history may have old values in place of
+// new ones, and a job that has made its results visible must not begin again. In a history that is
+// not damaged, an event may be slightly ahead of the record.
+func (h *history) doubtOutdated(root *os.Root, records []record) {
+	for i := range records {
+		r := &records[i]
+		if r.Info.State.Ended() || r.Doubt != "" {
+			continue
+		}
+		attempt, commits := lastAttempt(root, r.Info.ID)
+		if attempt > r.Info.Attempt || commits && r.Info.State != wire.JobCommitting {
+			r.Doubt = h.mayBeFurther("the job's events are later than its record")
+		}
+	}
+}
+
+// lastAttempt returns the number of a job's last attempt according to its events, and whether the
+// job has begun to commit. Events that cannot be read are left out.
+func lastAttempt(root *os.Root, id wire.JobID) (attempt int, commits bool) {
+	file, err := root.Open(spoolName(id))
+	if err != nil {
+		return 0, false
+	}
+	defer file.Close()
+	stat, err := file.Stat()
+	if err != nil {
+		return 0, false
+	}
+	reader := spoolReader{file: file, seed: spoolSeed(id)}
+	for {
+		e, err := reader.next(stat.Size(), 0)
+		if err != nil {
+			return attempt, commits
+		}
+		if e.State != nil {
+			attempt, commits = max(attempt, e.State.Attempt), commits || e.State.State == wire.JobCommitting
 		}
 	}
 }

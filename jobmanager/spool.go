@@ -97,29 +97,60 @@ func pastSpool(size int64) *spool {
 	return &spool{size: size, sealed: true, changed: make(chan struct{})}
 }
 
-// resumeSpool opens the spool of a job that had not ended when the former job manager stopped.
-// It removes an incomplete frame at the end of the file. The spool owns the file.
-func resumeSpool(id wire.JobID, limit int64, file *os.File) (*spool, error) {
+// numbersSkipped is the number of event numbers that a restart of the job manager leaves out. If
+// the machine crashed, followers may have received events that are not on disk any more. Their
+// numbers must not be used again, as followers ignore events that they have received already.
+const numbersSkipped = 1 << 32
+
+// resumeSpool opens the spool of a job that had not ended when the former job manager stopped. It
+// returns the number of the last event in it. It removes damaged frames from the end of the file,
+// and adds a gap, so that new events have new numbers. The spool owns the file, unless there is
+// an error.
+func resumeSpool(id wire.JobID, limit int64, file *os.File) (s *spool, kept uint64, err error) {
 	stat, err := file.Stat()
 	if err != nil {
-		return nil, fmt.Errorf("go on with a job's events: %w", err)
+		return nil, 0, fmt.Errorf("go on with a job's events: %w", err)
 	}
-	s := &spool{seed: spoolSeed(id), limit: limit, file: file, changed: make(chan struct{})}
+	s = &spool{seed: spoolSeed(id), limit: limit, file: file, changed: make(chan struct{})}
 	reader := spoolReader{file: file, seed: s.seed}
 	for {
 		e, err := reader.next(stat.Size(), 0)
-		switch {
-		case err == io.EOF:
-			return s, nil
-		case errors.Is(err, errTorn):
-			if err := file.Truncate(s.size); err != nil {
-				return nil, fmt.Errorf("cut off an incomplete record of the job's events: %w", err)
-			}
-			return s, nil
-		case err != nil:
-			return nil, err
+		if err == io.EOF {
+			break
 		}
-		s.size, s.events, s.rows = reader.offset, reader.number, s.rows+weigh(e)
+		if errors.Is(err, errTorn) {
+			if err := file.Truncate(reader.offset); err != nil {
+				return nil, 0, fmt.Errorf("cut off an incomplete record of the job's events: %w", err)
+			}
+			break
+		}
+		if err != nil {
+			return nil, 0, err
+		}
+		s.count(e)
+	}
+	s.size, s.events = reader.offset, reader.number
+	kept, s.events = s.events, s.events+numbersSkipped
+	gap, err := appendGap(nil, s.seed, kept, s.events)
+	if err == nil {
+		err = s.write(gap, s.size)
+	}
+	if err != nil {
+		return nil, 0, fmt.Errorf("go on with a job's events: %w", err)
+	}
+	s.size += int64(len(gap))
+	return s, kept, nil
+}
+
+// count counts the rows and text of an event, and those that a new attempt makes useless. The
+// caller holds mu.
+func (s *spool) count(e *wire.Event) {
+	s.rows += weigh(e)
+	if e.State != nil && e.State.Attempt > s.attempt {
+		s.attempt = e.State.Attempt
+		if e.State.State != wire.JobCommitting { // a resumed commit uses the rows of the former attempt
+			s.dropped = s.rows
+		}
 	}
 }
 
@@ -179,13 +210,8 @@ func (s *spool) add(e *wire.Event) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.size, s.rows, s.events = size+int64(len(frame)), rows+weight, number
-	if e.State != nil && e.State.Attempt > s.attempt {
-		s.attempt = e.State.Attempt
-		if e.State.State != wire.JobCommitting { // a resumed commit uses the rows of the former attempt
-			s.dropped = s.rows
-		}
-	}
+	s.size, s.events = size+int64(len(frame)), number
+	s.count(e)
 	s.notify()
 	return nil
 }

@@ -268,7 +268,7 @@ func TestSpoolOfAnother(t *testing.T) {
 	reader := spoolReader{file: file, seed: spoolSeed("b")}
 	_, err = reader.next(int64(len(ours)), 0)
 	require.ErrorContains(t, err, "event 1: the file of the job's events is not its own: it is that of job a")
-	_, err = resumeSpool("b", 1000, file)
+	_, _, err = resumeSpool("b", 1000, file)
 	require.ErrorIs(t, err, errNotOurs)
 	require.NoError(t, file.Close())
 	kept, err := os.ReadFile(path)

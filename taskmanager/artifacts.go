@@ -11,6 +11,9 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
 
 	"github.com/superstep-ml/superstep/internal/programs"
 	"github.com/superstep-ml/superstep/internal/wire"
@@ -153,13 +156,23 @@ func (a *artifacts) bring(ctx context.Context, e *artifact) error {
 	if a.near != "" && a.place(e, func(part string) error { return a.link(e, part) }) == nil {
 		return nil // on error the file in near may be missing, incomplete, or on another file system
 	}
-	if err := a.place(e, func(part string) error { return a.download(ctx, e, part) }); err != nil {
-		if ctx.Err() != nil {
+	// A job manager that cannot be reached may come back, and its jobs then go on. So the fetch
+	// is tried again as long as a worker waits for it.
+	for wait := newBackoff(seed()); ; {
+		err := a.place(e, func(part string) error { return a.download(ctx, e, part) })
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
 			return ctx.Err()
+		case wire.Code(err) != codes.Unavailable:
+			return fmt.Errorf("fetch executable %.12s…: %w", e.Name, err)
 		}
-		return fmt.Errorf("fetch executable %.12s…: %w", e.Name, err)
+		select {
+		case <-time.After(wait.wait()):
+		case <-ctx.Done():
+		}
 	}
-	return nil
 }
 
 // place calls make with the path of a temporary file in the cache's directory. make must write

@@ -18,9 +18,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
 
 	"github.com/superstep-ml/superstep/internal/programs"
 	"github.com/superstep-ml/superstep/internal/wire"
@@ -495,4 +497,35 @@ func TestArtifactsOfWorkersThatEnded(t *testing.T) {
 			return slices.ContainsFunc(b.heard, func(h heard) bool { return h.event != nil && h.event.Ended != nil && h.ref.Attempt == i+1 })
 		})
 	}
+}
+
+// TestFetchWhileTheJobManagerIsAway requires that a fetch is tried again while the job manager
+// cannot be reached, and that it ends when no worker waits for it any more.
+func TestFetchWhileTheJobManagerIsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore()
+		hash := s.add(100, 'a')
+		began, back := time.Now(), 10*time.Second
+		away := func() bool { return time.Since(began) < back }
+		a, err := openArtifacts(t.TempDir(), 1000, "", func(ctx context.Context, hash string) (func() (*wire.Chunk, error), error) {
+			if away() {
+				s.fetches["away"]++
+				return nil, wire.Error(codes.Unavailable, "connection refused")
+			}
+			return s.fetch(ctx, hash)
+		})
+		require.NoError(t, err)
+		_, release, err := a.acquire(t.Context(), hash)
+		require.NoError(t, err)
+		release()
+		require.False(t, away())
+		require.Less(t, s.fetches["away"], 20, "there must be pauses between the attempts")
+
+		back = time.Hour
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, _, err = a.acquire(ctx, s.add(100, 'b'))
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		a.close()
+	})
 }

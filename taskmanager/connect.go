@@ -185,8 +185,8 @@ func (m *manager) refused(r *wire.Refused) error {
 }
 
 // acceptRegistration adopts the durations that the job manager sent, renews the lease, and
-// returns the heartbeat interval. It kills the workers that an earlier incarnation of the job
-// manager deployed.
+// returns the heartbeat interval. If the job manager was restarted, it repeats what the workers
+// have reported; the job manager sends the command to kill workers that it does not take over.
 func (m *manager) acceptRegistration(r *wire.Registered) (beat time.Duration) {
 	m.mu.Lock()
 	before := m.cluster
@@ -200,8 +200,7 @@ func (m *manager) acceptRegistration(r *wire.Registered) (beat time.Duration) {
 	}
 	m.mu.Unlock()
 	if before != "" && before != r.Cluster {
-		m.outbox.forget()
-		m.killAll(wire.LostFailure, "the job manager was restarted, and has given the job up")
+		m.outbox.repeat()
 	}
 	return max(cmp.Or(m.Heartbeat, r.Heartbeat, defaultHeartbeat), leastClock)
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -277,8 +278,9 @@ func TestWhyTheConnectionBroke(t *testing.T) {
 	})
 }
 
-// TestAnotherJobManager replaces the job manager, before the lease lapses, by a job manager
-// that does not know the earlier jobs. The workers of these jobs must be killed.
+// TestAnotherJobManager restarts the job manager before the lease lapses, after it has
+// acknowledged everything that a worker reported. The worker must go on, and its reports must be
+// repeated. It must be killed only if the job manager says so.
 func TestAnotherJobManager(t *testing.T) {
 	t.Parallel()
 	jm := newFakeJobManager(t)
@@ -286,12 +288,17 @@ func TestAnotherJobManager(t *testing.T) {
 	b.deploy(t, "obey")
 	b.ready(t)
 	pid := b.pid(t)
+	jm.awaitHeartbeats(t, 4)
 	jm.server.Stop()
-	jm.change(func() { jm.cluster = "second" })
+	jm.change(func() { jm.cluster, jm.heard = "second", nil })
 	jm.start()
+	require.NotNil(t, b.event(t, "ready", func(e *wire.WorkerEvent) bool { return e.Ready != nil }))
+	require.Equal(t, []wire.WorkerRef{ref}, jm.registers[1].Running)
+	require.NoError(t, syscall.Kill(pid, 0), "the worker must go on")
+	b.command(t, wire.WorkerCommand{Kill: &wire.Kill{}})
 	requireGone(t, pid, enough)
-	e := b.event(t, "ended", func(e *wire.WorkerEvent) bool { return e.Ended != nil })
-	require.Contains(t, e.Ended.Failure.Message, "restarted")
+	require.Nil(t, b.ended(t))
+	require.Len(t, jm.events(), 2)
 }
 
 func TestUnknownWorker(t *testing.T) {

@@ -33,7 +33,8 @@
 // # What the job manager may rely on
 //
 // The events of a worker arrive in order and at least once. Events that may have been lost when
-// a connection broke are sent again. Ended is the last event. When Finished, Resolved,
+// a connection broke are sent again. If the job manager was restarted, all events of the workers
+// that run are sent again, except progress. Ended is the last event. When Finished, Resolved,
 // Committed or Ended arrives, the job manager has confirmed all earlier deliveries of the
 // worker. The worker fails if the delivery of rows or text cannot be confirmed. It does not
 // fail if the delivery of lines of its output cannot be confirmed. If a worker's process dies,

@@ -83,6 +83,8 @@ func (w *worker) execute(o order) {
 		w.step(toldStart, payload{command: &wire.ToWorker{Start: c.Start}})
 	case c.Commit != nil:
 		w.step(toldCommit, payload{command: &wire.ToWorker{Commit: c.Commit}})
+	case c.Save != nil:
+		w.step(toldSave, payload{command: &wire.ToWorker{Save: c.Save}})
 	case c.Cancel != nil:
 		w.step(toldCancel, payload{command: &wire.ToWorker{Cancel: c.Cancel}})
 	case c.Exit != nil:
@@ -133,6 +135,7 @@ func (w *worker) understand(f *wire.FromWorker) (trigger, payload) {
 	note(f.Prepared != nil, saidPrepared)
 	note(f.Progress != nil, saidProgress)
 	note(f.Checkpointed != nil, saidCheckpointed)
+	note(f.Saved != nil, saidSaved)
 	note(f.Collected != nil, saidBulk)
 	note(f.Output != nil, saidBulk)
 	note(f.Finished != nil, saidFinished)
@@ -143,6 +146,7 @@ func (w *worker) understand(f *wire.FromWorker) (trigger, payload) {
 	}
 	event.Ready, event.Resolved, event.Prepared, event.Progress = f.Ready, f.Resolved, f.Prepared, f.Progress
 	event.Finished, event.Committed, event.Failed, event.Checkpointed = f.Finished, f.Committed, f.Failed, f.Checkpointed
+	event.Saved = f.Saved
 	p.event = &event
 	if resolves := w.deployment.Mode == wire.ResolveMode; resolves && f.Ready != nil || !resolves && f.Resolved != nil {
 		return saidGarbage, w.protocolFailure("it sent %q, which it was not asked for", meanings[0])

@@ -74,6 +74,7 @@ const (
 	saidPrepared
 	saidProgress
 	saidCheckpointed
+	saidSaved
 	saidBulk // a frame Collected or Output
 	saidFinished
 	saidCommitted
@@ -84,6 +85,7 @@ const (
 	toldPrepare
 	toldStart
 	toldCommit
+	toldSave
 	toldCancel
 	toldExit
 	toldKill
@@ -97,7 +99,7 @@ const (
 	triggers = iota
 )
 
-var triggerNames = [triggers]string{"fetched", "unstarted", "exited", "beat", "ready", "resolved", "prepared", "progress", "checkpointed", "bulk", "finished", "committed", "failed", "garbage", "prepare", "start", "commit", "cancel", "exit", "kill", "ran out", "silent", "undeliverable", "stopped"}
+var triggerNames = [triggers]string{"fetched", "unstarted", "exited", "beat", "ready", "resolved", "prepared", "progress", "checkpointed", "saved", "bulk", "finished", "committed", "failed", "garbage", "prepare", "start", "commit", "save", "cancel", "exit", "kill", "ran out", "silent", "undeliverable", "stopped"}
 
 // String returns a short description of the trigger.
 func (h trigger) String() string {
@@ -114,6 +116,7 @@ const (
 	none    action = iota
 	launch         // start the process and send it its deployment
 	relay          // pass the command on to the worker
+	ask            // pass the command on to the worker, or refuse it if too many wait; it may come any number of times
 	report         // pass the frame on to the job manager
 	deliver        // send the rows or text to the job manager
 	drop           // relay, and drop all rows and text, which are not needed any more
@@ -123,7 +126,7 @@ const (
 	actions = iota
 )
 
-var actionNames = [actions]string{"-", "launch", "relay", "report", "deliver", "relay+drop", "give up", "kill", "end"}
+var actionNames = [actions]string{"-", "launch", "relay", "ask", "report", "deliver", "relay+drop", "give up", "kill", "end"}
 
 // String returns a short description of the action.
 func (a action) String() string {
@@ -188,6 +191,7 @@ func lifeTable() (t [states][triggers]move) {
 	set(saidFailed, report, leaving, alive...)
 	stay(saidProgress, report, running)
 	stay(saidCheckpointed, report, running, cancelling) // another attempt may continue from the last checkpoint
+	stay(saidSaved, report, running, done)
 	set(saidCommitted, report, leaving, finishingCommit)
 	set(saidFailed, report, leaving, finishingCommit)
 	stay(saidBulk, deliver, building)
@@ -209,6 +213,7 @@ func lifeTable() (t [states][triggers]move) {
 	set(toldCommit, relay, committing, done, idle) // a worker in CommitMode commits in state idle
 	set(toldStart, kill, killed, preparing)
 	set(toldCommit, kill, killed, preparing, prepared, running)
+	stay(toldSave, ask, running)
 	set(toldCancel, drop, cancelling, active...)
 	set(toldExit, relay, leaving, alive...)
 	set(toldExit, relay, finishingCommit, committing)

@@ -66,7 +66,7 @@ func TestLifeRules(t *testing.T) {
 			if m.do == giveUp {
 				require.Equal(t, fetching, s, at)
 			}
-			if m.do == kill || m.do == relay || m.do == drop || m.do == report || m.do == deliver {
+			if m.do == kill || m.do == relay || m.do == ask || m.do == drop || m.do == report || m.do == deliver {
 				require.NotContains(t, []state{fetching, killed, gone}, s, "%s: the action needs a process, and in this state there is none", at)
 			}
 			if m.do == launch {
@@ -75,6 +75,9 @@ func TestLifeRules(t *testing.T) {
 			if m.do == relay || m.do == drop {
 				require.True(t, h >= toldPrepare && h <= toldExit, at)
 				require.NotEqual(t, s, m.to, "%s: a move that relays a command must change the state, so that a repeated command is not relayed", at)
+			}
+			if m.do == ask {
+				require.Equal(t, toldSave, h, at)
 			}
 			if m.do == report || m.do == deliver {
 				require.True(t, h >= saidBeat && h <= saidFailed, at)
@@ -112,7 +115,7 @@ func TestLivesAtRandom(t *testing.T) {
 			case end:
 				ends++
 			case report:
-				if said[h]++; said[h] > 1 && h != saidProgress && h != saidCheckpointed && s != cancelling {
+				if said[h]++; said[h] > 1 && h != saidProgress && h != saidSaved && h != saidCheckpointed && s != cancelling {
 					t.Fatalf("event %s was reported twice", h)
 				}
 				if h == saidFinished && s != cancelling && said[saidReady] == 0 {

@@ -15,7 +15,9 @@ import (
 // received already.
 //
 // outbox also has the list of workers: from its deployment until its Ended is sent, a worker is
-// listed in every heartbeat. The memory of an outbox is bounded: a worker has few events that
+// listed in every heartbeat. It keeps what workers have reported besides progress until their
+// Ended is acknowledged, because a restarted job manager does not know what its predecessor has
+// acknowledged. The memory of an outbox is bounded: a worker has few events that
 // occur once, and of those that occur again and again, progress and checkpoints, only the last of a
 // worker is kept.
 type outbox struct {
@@ -24,6 +26,7 @@ type outbox struct {
 	waiting        []event
 	unacknowledged []event // sent but not acknowledged
 	running        map[wire.WorkerRef]bool
+	said           map[wire.WorkerRef][]wire.WorkerEvent // reports of workers whose Ended is not acknowledged, except progress and Ended
 
 	beatDue bool
 	beats   uint64            // number of the last heartbeat
@@ -39,7 +42,7 @@ type event struct {
 }
 
 func newOutbox() *outbox {
-	return &outbox{running: map[wire.WorkerRef]bool{}, marks: map[uint64]uint64{}, more: make(chan struct{}, 1)}
+	return &outbox{running: map[wire.WorkerRef]bool{}, said: map[wire.WorkerRef][]wire.WorkerEvent{}, marks: map[uint64]uint64{}, more: make(chan struct{}, 1)}
 }
 
 // wake wakes the goroutine that sends. The caller holds the lock.
@@ -72,6 +75,10 @@ func (o *outbox) put(e wire.WorkerEvent) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	defer o.wake()
+	if e.Progress == nil && e.Ended == nil && o.running[e.WorkerRef] {
+		said := slices.DeleteFunc(o.said[e.WorkerRef], func(s wire.WorkerEvent) bool { return replaces(&e, &s) })
+		o.said[e.WorkerRef] = append(said, e)
+	}
 	for i := len(o.waiting) - 1; i >= 0 && recurs(&e); i-- {
 		w := &o.waiting[i].WorkerEvent
 		if replaces(&e, w) {
@@ -82,8 +89,33 @@ func (o *outbox) put(e wire.WorkerEvent) {
 			break
 		}
 	}
+	o.append(e)
+}
+
+// append appends an event to those that must be sent. The caller holds the lock.
+func (o *outbox) append(e wire.WorkerEvent) {
 	o.next++
 	o.waiting = append(o.waiting, event{o.next, e})
+}
+
+// repeat queues again everything that the listed workers have reported. It is called when the
+// job manager was restarted, after reconnect and before anything is sent on the new connection.
+func (o *outbox) repeat() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	waiting := o.waiting
+	o.waiting = nil
+	for _, ref := range o.refs() {
+		for _, e := range o.said[ref] {
+			o.append(e)
+		}
+	}
+	for _, e := range waiting {
+		if e.Progress != nil || e.Ended != nil || len(o.said[e.WorkerRef]) == 0 { // all others are in said
+			o.append(e.WorkerEvent)
+		}
+	}
+	o.wake()
 }
 
 // forget drops all events that are not acknowledged, except for Ended and Failed. It is called
@@ -95,6 +127,9 @@ func (o *outbox) forget() {
 	defer o.mu.Unlock()
 	o.waiting = slices.DeleteFunc(append(o.unacknowledged, o.waiting...), func(e event) bool { return e.Ended == nil && e.Failed == nil })
 	o.unacknowledged = nil
+	for ref, events := range o.said {
+		o.said[ref] = slices.DeleteFunc(events, func(e wire.WorkerEvent) bool { return e.Failed == nil })
+	}
 	clear(o.marks)
 }
 
@@ -199,5 +234,10 @@ func (o *outbox) acknowledged(number uint64) {
 			delete(o.marks, n)
 		}
 	}
-	o.unacknowledged = slices.DeleteFunc(o.unacknowledged, func(e event) bool { return e.number <= mark })
+	o.unacknowledged = slices.DeleteFunc(o.unacknowledged, func(e event) bool {
+		if e.number <= mark && e.Ended != nil {
+			delete(o.said, e.WorkerRef)
+		}
+		return e.number <= mark
+	})
 }

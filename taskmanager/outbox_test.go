@@ -51,6 +51,8 @@ func TestOutbox(t *testing.T) {
 				o.acknowledged(n)
 			case "forget":
 				o.forget()
+			case "repeat":
+				o.repeat()
 			case "reconnect":
 				return "running " + printRefs(o.reconnect()) + "\n"
 			case "tell":

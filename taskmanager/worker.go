@@ -118,7 +118,7 @@ func newWorker(w *workerEnv, d *wire.Deployment) *worker {
 		orders: make(chan order, 16), over: make(chan struct{}),
 		ctx: ctx, cancel: cancel,
 		got: make(chan gotArtifact, 1), out: newOutput(),
-		outgo:  make(chan *wire.ToWorker, 8), // a worker never gets more than 8 messages, so sending never blocks
+		outgo:  make(chan *wire.ToWorker, 8), // a worker never gets more than 8 messages other than requests for checkpoints, so sending never blocks
 		unsent: make(chan error, 1), exits: make(chan ended, 1), frames: make(chan frame),
 	}
 }
@@ -195,6 +195,8 @@ func (w *worker) step(h trigger, p payload) {
 		w.launch(p.path)
 	case relay:
 		w.outgo <- p.command
+	case ask:
+		w.ask(p.command)
 	case drop:
 		w.outgo <- p.command
 		w.delivery.discard()
@@ -229,6 +231,15 @@ func (w *worker) kill(why *wire.Failure) {
 	}
 	w.delivery.discard()
 	w.held = nil
+}
+
+// ask passes a request for a checkpoint on to the worker. The queue keeps room for other commands.
+func (w *worker) ask(m *wire.ToWorker) {
+	if len(w.outgo) < cap(w.outgo)/2 {
+		w.outgo <- m
+		return
+	}
+	w.tell(wire.WorkerEvent{WorkerRef: w.ref, Saved: &wire.Saved{Request: m.Save.Request, Failure: "too many requests wait for the worker"}})
 }
 
 // reason returns the failure of a worker that is killed upon trigger h in state in. If given is

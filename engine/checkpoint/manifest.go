@@ -30,6 +30,8 @@ type Run struct {
 	Graph     string `json:"graph"`     // fingerprint of the graph with its facts
 	Shards    int    `json:"shards"`
 	Seed      uint64 `json:"seed"`
+	// Queues has the stages of all queues, for savepoints.
+	Queues []Stages `json:"queues"`
 }
 
 // Fact is the hash of a fact of a graph.

@@ -64,17 +64,17 @@ func Join(ctx context.Context, store Store, generation, process int, key string)
 	return w, err
 }
 
-// Load returns the checkpoint of the given number, which the Journal has loaded and verified, with
-// the pieces that this process needs. The others are nil.
-func (w *PartWriter) Load(ctx context.Context, number int, needed Needed) (*Checkpoint, error) {
-	m, err := readManifest(ctx, w.store, number)
+// LoadNumber returns the checkpoint of the given number, which another process of the run has loaded
+// and verified, with the pieces that are needed. The others are nil.
+func LoadNumber(ctx context.Context, store Store, number int, needed Needed) (*Checkpoint, error) {
+	m, err := readManifest(ctx, store, number)
 	c := &Checkpoint{}
 	if err == nil {
 		c.Manifest = *m
-		c.Pieces, err = readPieces(ctx, w.store, m, needed, false)
+		c.Pieces, err = readPieces(ctx, store, m, needed, false)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("checkpoint %s in %s: %w", manifestName(number), w.store, err)
+		return nil, fmt.Errorf("checkpoint %s in %s: %w", manifestName(number), store, err)
 	}
 	return c, nil
 }

@@ -73,9 +73,9 @@ func TestParts(t *testing.T) {
 		want := [][][]byte{{[]byte("a after 3, piece 0"), nil, nil, []byte("a after 3, piece 3"), nil, nil}, {nil, []byte("b after 3, piece 1")}}
 		require.Equal(t, want, c.Pieces)
 		require.NoError(t, j.Announce(t.Context(), "k"))
-		w, err := Join(t.Context(), store, j.Generation(), 1, "k")
+		_, err = Join(t.Context(), store, j.Generation(), 1, "k")
 		require.NoError(t, err)
-		again, err := w.Load(t.Context(), c.Number, needed)
+		again, err := LoadNumber(t.Context(), store, c.Number, needed)
 		require.NoError(t, err)
 		require.Equal(t, c, again)
 		write(t, j, partOf("a", 4, 0, 6, 6))

@@ -92,11 +92,8 @@ func readBlob(ctx context.Context, store Store, b Blob) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if int64(len(data)) != b.Size {
-		return nil, fmt.Errorf("it is damaged: it has %d bytes, and was written with %d", len(data), b.Size)
-	}
-	if got := checksum(data); got != b.Sum {
-		return nil, fmt.Errorf("it is damaged: its checksum is %s, and was %s", got, b.Sum)
+	if err := b.verify(data); err != nil {
+		return nil, err
 	}
 	decoder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(uint64(b.Bytes)+window))
 	if err != nil {
@@ -114,4 +111,15 @@ func readBlob(ctx context.Context, store Store, b Blob) ([]byte, error) {
 		piece = []byte{} // nil means that a piece is not needed
 	}
 	return piece, nil
+}
+
+// verify returns an error if data is not what was written as the blob.
+func (b *Blob) verify(data []byte) error {
+	if int64(len(data)) != b.Size {
+		return fmt.Errorf("it is damaged: it has %d bytes, and was written with %d", len(data), b.Size)
+	}
+	if got := checksum(data); got != b.Sum {
+		return fmt.Errorf("it is damaged: its checksum is %s, and was %s", got, b.Sum)
+	}
+	return nil
 }

@@ -72,6 +72,16 @@ func (p *Plan) Text() string {
 	return t.b.String()
 }
 
+// StagesOf returns the titles of the nodes of a queue, in the order of the plan.
+func (p *Plan) StagesOf(queue string) (titles []string) {
+	for i := range p.Nodes {
+		if n := &p.Nodes[i]; n.Queue == queue {
+			titles = append(titles, n.Title())
+		}
+	}
+	return titles
+}
+
 // onlyAtParallelism returns the first node of a queue whose result depends on parallelism, or nil
 // if there is none. A queue with such a node continues from a saved state only at the parallelism
 // that it had.

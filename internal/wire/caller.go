@@ -76,6 +76,16 @@ func (c *Client) Cancel(ctx context.Context, req *CancelRequest) (*CancelReply, 
 	return invoke[CancelReply](ctx, c, "Cancel", req)
 }
 
+// Savepoint makes a checkpoint of a running job, and copies it to a place of its own.
+func (c *Client) Savepoint(ctx context.Context, req *SavepointRequest) (*SavepointReply, error) {
+	return invoke[SavepointReply](ctx, c, "Savepoint", req)
+}
+
+// Drain cordons the task managers of a name, and makes the jobs there leave them.
+func (c *Client) Drain(ctx context.Context, req *DrainRequest) (*DrainReply, error) {
+	return invoke[DrainReply](ctx, c, "Drain", req)
+}
+
 // Cordon keeps new workers from the task managers of a name.
 func (c *Client) Cordon(ctx context.Context, req *CordonRequest) (*CordonReply, error) {
 	return invoke[CordonReply](ctx, c, "Cordon", req)

@@ -37,6 +37,22 @@ type CordonReply struct {
 	Slots int `msgpack:"slots"`
 }
 
+// DrainRequest cordons the task managers of a name, and makes the jobs there leave them: each is saved
+// and restarted on other task managers. A job without checkpoints stays until it has ended.
+type DrainRequest struct {
+	TaskManager string `msgpack:"task_manager"`
+	Reason      string `msgpack:"reason"`
+	// Within is the time after which a job leaves although it could not be saved; 0 means never.
+	Within time.Duration `msgpack:"within,omitempty"`
+}
+
+// DrainReply is the answer to DrainRequest.
+type DrainReply struct {
+	CordonReply `msgpack:",inline"`
+	Leave       []JobID `msgpack:"leave,omitempty"` // jobs that leave
+	Stay        []JobID `msgpack:"stay,omitempty"`  // jobs that stay until they have ended, or the time is over
+}
+
 // Cordon says that a client has cordoned a task manager.
 type Cordon struct {
 	Reason string    `msgpack:"reason" json:"reason,omitempty"`

@@ -126,6 +126,14 @@ func (f *fake) Uncordon(_ context.Context, req *UncordonRequest) (*CordonReply, 
 	return &CordonReply{TaskManager: req.TaskManager}, nil
 }
 
+func (f *fake) Savepoint(_ context.Context, req *SavepointRequest) (*SavepointReply, error) {
+	return &SavepointReply{Job: req.Job, Checkpoint: Origin{Number: len(req.Place)}}, nil
+}
+
+func (f *fake) Drain(_ context.Context, req *DrainRequest) (*DrainReply, error) {
+	return &DrainReply{CordonReply: CordonReply{TaskManager: req.TaskManager}, Leave: []JobID{"a"}, Stay: []JobID{JobID(req.Within.String())}}, nil
+}
+
 func (f *fake) Logs(req *LogsRequest, stream ServerStream[LogChunk]) error {
 	if err := stream.Send(&LogChunk{Worker: req.Worker, Text: []byte("line\n")}); err != nil {
 		return err
@@ -202,6 +210,12 @@ func TestCallsWithOneAnswer(t *testing.T) {
 	cordoned, err = c.Uncordon(ctx, &UncordonRequest{TaskManager: "b"})
 	require.NoError(t, err)
 	require.Equal(t, CordonReply{TaskManager: "b"}, *cordoned)
+	drained, err := c.Drain(ctx, &DrainRequest{TaskManager: "b", Within: time.Minute})
+	require.NoError(t, err)
+	require.Equal(t, DrainReply{CordonReply: CordonReply{TaskManager: "b"}, Leave: []JobID{"a"}, Stay: []JobID{"1m0s"}}, *drained)
+	saved, err := c.Savepoint(ctx, &SavepointRequest{Job: "j", Place: "/abc"})
+	require.NoError(t, err)
+	require.Equal(t, SavepointReply{Job: "j", Checkpoint: Origin{Number: 4}}, *saved)
 
 	_, err = c.Show(ctx, &ShowRequest{Job: "lost"})
 	require.EqualError(t, err, "show: there is no job lost")
@@ -418,7 +432,7 @@ func TestNobodyThere(t *testing.T) {
 }
 
 func TestServiceIsWhole(t *testing.T) {
-	require.Len(t, description.Methods, 10)
+	require.Len(t, description.Methods, 12)
 	require.Len(t, description.Streams, 7)
 	require.Nil(t, encoding.GetCodecV2("msgpack"), "the codec must not be registered for the whole process")
 }

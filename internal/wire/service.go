@@ -18,8 +18,10 @@ type JobManager interface {
 	List(ctx context.Context, req *ListRequest) (*ListReply, error)
 	Show(ctx context.Context, req *ShowRequest) (*JobInfo, error)
 	Cancel(ctx context.Context, req *CancelRequest) (*CancelReply, error)
+	Savepoint(ctx context.Context, req *SavepointRequest) (*SavepointReply, error)
 	Cordon(ctx context.Context, req *CordonRequest) (*CordonReply, error)
 	Uncordon(ctx context.Context, req *UncordonRequest) (*CordonReply, error)
+	Drain(ctx context.Context, req *DrainRequest) (*DrainReply, error)
 	Results(ctx context.Context, req *ResultsRequest) (*ResultsReply, error)
 	Result(req *ResultRequest, stream ServerStream[ResultPiece]) error
 	Logs(req *LogsRequest, stream ServerStream[LogChunk]) error

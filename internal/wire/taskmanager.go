@@ -63,6 +63,7 @@ type WorkerEvent struct {
 	Resolved     *Resolved     `msgpack:"resolved,omitempty"`
 	Prepared     *Prepared     `msgpack:"prepared,omitempty"`
 	Progress     *Progress     `msgpack:"progress,omitempty"`
+	Saved        *Saved        `msgpack:"saved,omitempty"`
 	Checkpointed *Checkpointed `msgpack:"checkpointed,omitempty"`
 	Finished     *Finished     `msgpack:"finished,omitempty"`
 	Committed    *Committed    `msgpack:"committed,omitempty"`
@@ -116,6 +117,7 @@ type WorkerCommand struct {
 	Prepare   *Prepare `msgpack:"prepare,omitempty"`
 	Start     *Start   `msgpack:"start,omitempty"`
 	Commit    *Commit  `msgpack:"commit,omitempty"`
+	Save      *Save    `msgpack:"save,omitempty"`
 	Cancel    *Cancel  `msgpack:"cancel,omitempty"`
 	Exit      *Exit    `msgpack:"exit,omitempty"`
 	Kill      *Kill    `msgpack:"kill,omitempty"`

@@ -84,6 +84,7 @@ type ToWorker struct {
 	Prepare    *Prepare    `msgpack:"prepare,omitempty"`
 	Start      *Start      `msgpack:"start,omitempty"`
 	Commit     *Commit     `msgpack:"commit,omitempty"`
+	Save       *Save       `msgpack:"save,omitempty"`
 	Cancel     *Cancel     `msgpack:"cancel,omitempty"`
 	Exit       *Exit       `msgpack:"exit,omitempty"`
 }
@@ -104,6 +105,21 @@ type Commit struct {
 	Outcomes [][]byte `msgpack:"outcomes"`
 }
 
+// Save is the command for worker 0 to make a checkpoint now, and to copy it to Place unless that is
+// "". Requests have numbers, as a command may be repeated.
+type Save struct {
+	Request int    `msgpack:"request"`
+	Place   string `msgpack:"place,omitempty"`
+}
+
+// Saved is the answer to Save. It has the number of the checkpoint and the supersteps of its queues.
+// If Failure is not "", it says why there is no checkpoint, or no copy.
+type Saved struct {
+	Request    int    `msgpack:"request"`
+	Checkpoint Origin `msgpack:"checkpoint"`
+	Failure    string `msgpack:"failure,omitempty"`
+}
+
 // Cancel is the command to stop.
 type Cancel struct {
 	Reason string `msgpack:"reason"`
@@ -119,6 +135,7 @@ type FromWorker struct {
 	Resolved     *Resolved     `msgpack:"resolved,omitempty"`
 	Prepared     *Prepared     `msgpack:"prepared,omitempty"`
 	Progress     *Progress     `msgpack:"progress,omitempty"`
+	Saved        *Saved        `msgpack:"saved,omitempty"`
 	Checkpointed *Checkpointed `msgpack:"checkpointed,omitempty"`
 	Collected    *Collected    `msgpack:"collected,omitempty"`
 	Output       *Output       `msgpack:"output,omitempty"`

@@ -75,6 +75,10 @@ type reference struct {
 	until  map[string]time.Duration
 }
 
+func newReference() reference {
+	return reference{times: make(map[string]int), until: make(map[string]time.Duration)}
+}
+
 // counts returns how many of the deaths within the window before now count against a task
 // manager.
 func (r *reference) counts(deaths []death, id string, now time.Duration) (n int) {

@@ -36,7 +36,7 @@ type Config struct {
 	Reconnect time.Duration
 	// Lease is how long a task manager keeps its workers after the last message from the job
 	// manager; default four times Detection, so that no job fails if the job manager does not
-	// run for some seconds.
+	// run for some seconds or is restarted.
 	Lease time.Duration
 	// If a worker reports that it lost contact with another worker, the core waits at most
 	// Detection + Slack for the report of the cause. The default of Slack is 500 ms.
@@ -61,12 +61,12 @@ type Config struct {
 	// Keep is the maximum number of ended jobs that are kept; default 1000.
 	Keep int
 
-	// History has the recorded jobs. A job whose record says that it had not ended fails,
-	// because the job manager stopped, unless Resume has the job.
+	// History has the recorded jobs. A job whose record says that it had not ended ends, because
+	// the job manager stopped, unless Resume has the job.
 	History []wire.JobInfo
-	// Resume has the data that is needed to finish the commits of jobs that are recorded as
-	// committing. A job that is recorded as committing and is not in Resume fails, and its
-	// failure says that it is unknown which of its results are visible.
+	// Resume has the jobs that are taken up again, with the data that this needs. A job that is
+	// recorded as committing and is not in Resume fails, and its failure says that it is unknown
+	// which of its results are visible.
 	Resume map[wire.JobID]Resumable
 	// Doubts has those jobs of History that may have progressed further than their records say.
 	// The value is the reason for this doubt, which becomes part of the job's final message.
@@ -75,11 +75,15 @@ type Config struct {
 	Cordons map[string]wire.Cordon
 }
 
-// Resumable has the data that is needed, besides the record of a job, to finish the job's
-// commit.
+// Resumable has the data that is needed, besides the JobInfo of a job, to take the job up again
+// after a restart of the job manager.
 type Resumable struct {
-	Spec     wire.JobSpec // specification as it is sent to the workers, with the graph
-	Outcomes [][]byte     // outcomes of all workers of the attempt that ran, indexed by worker number
+	Spec         wire.JobSpec // specification as it is sent to the workers, with the graph
+	Continuation Continuation
+	Outcomes     [][]byte // outcomes of all workers of the attempt that ran, indexed by worker number; only of a job that commits
+	// RowsLost is not empty if rows or text of the current attempt, which its workers do not
+	// send again, are lost. It says so to users. The attempt is lost then.
+	RowsLost string
 }
 
 func (c Config) withDefaults() Config {

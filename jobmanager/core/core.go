@@ -23,8 +23,9 @@ type Core struct {
 	order        []*taskManager          // the same task managers, sorted by name
 	gone         []*taskManager          // the last few task managers that were lost or left, to be shown to users
 
-	cordons map[string]wire.Cordon // name of task managers that get no new workers -> why
-	avoid   avoidance
+	saveNumber int                    // number of the last request for a checkpoint
+	cordons    map[string]wire.Cordon // name of task managers that get no new workers -> why
+	avoid      avoidance
 
 	jobs  map[wire.JobID]*job
 	live  []*job // jobs that have not ended or still have workers, in order of submission
@@ -88,6 +89,10 @@ func (c *Core) Step(now time.Duration, event Event) []Effect {
 		c.cordoned(e)
 	case Uncordoned:
 		c.uncordoned(e)
+	case SaveAsked:
+		c.saveAsked(e)
+	case Drained:
+		c.drained(e)
 	case Persisted:
 		c.persisted(e)
 	case Tick:

@@ -21,9 +21,16 @@ func Example() {
 			Ended:     &wire.Ended{Failure: &wire.Failure{Message: "exit status 3", ExitCode: 3}},
 		}},
 	}
-	for i, event := range events {
-		for _, effect := range c.Step(time.Duration(i)*time.Second, event) {
+	step := func(now time.Duration, event Event) {
+		effects := c.Step(now, event)
+		for len(effects) > 0 {
+			effect := effects[0]
+			effects = effects[1:]
 			switch e := effect.(type) {
+			case Persist:
+				if e.Barrier { // the record is on disk
+					effects = append(effects, c.Step(now, Persisted{ID: e.Job.ID, Attempt: e.Job.Attempt})...)
+				}
 			case Send:
 				if d := e.Message.Deploy; d != nil {
 					fmt.Println("deploy", d.WorkerRef, "on", d.TaskManager)
@@ -36,10 +43,13 @@ func Example() {
 			}
 		}
 	}
+	for i, event := range events {
+		step(time.Duration(i)*time.Second, event)
+	}
 	// Output:
 	// job is waiting
-	// deploy job/1/0 on a
 	// job is deploying
+	// deploy job/1/0 on a
 	// job is failed
 	// exit status 3 (worker 0 on task manager a)
 }

@@ -22,9 +22,11 @@
 // (job.go, jobstate.go). A worker is one process of a job on one task manager (worker.go,
 // workerstate.go). A worker holds slots of the task manager until its process has ended, even
 // if the job ended earlier. [Place] chooses slots (place.go). queue.go decides which waiting
-// job may use them. A client may keep new workers from a task manager (cordon.go), and task
-// managers on which workers die again and again are avoided (avoid.go). failure.go determines
-// why a job failed, and restart.go whether a job that has lost a worker gets another attempt.
+// job may use them. A client may keep new workers from a task manager (cordon.go) or make its jobs
+// leave it (move.go), and task managers on which workers die again and again are avoided (avoid.go).
+// failure.go determines why a job failed, and restart.go whether a job that has lost a worker gets
+// another attempt. savenow.go passes on requests for checkpoints. recover.go, adopt.go and resume.go
+// take jobs up again after a restart of the job manager, by their records (continuation.go).
 //
 // # What a shell and a task manager must know
 //
@@ -35,11 +37,15 @@
 //     far as the core can know.
 //   - Messages on a connection on which no task manager is registered are ignored. The answer
 //     to a report of an unknown worker is Kill.
+//   - An attempt is on record before its workers are deployed.
 //   - A broken connection has no effect on jobs if the task manager reconnects in time. Messages
 //     in both directions may have been lost, so both sides send them again. The core sends
 //     commands again when it compares a registration with its own state. The task manager sends,
-//     for each of its workers, the last of Ready, Resolved, Prepared, Finished, Committed and
-//     Failed again. Both sides ignore repeated messages.
+//     for each of its workers, those of Ready, Resolved, Prepared, Finished, Committed and Failed
+//     again that were not acknowledged, or all of them if the job manager was restarted. Both
+//     sides ignore repeated messages.
+//   - A restart of the job manager is a broken connection of all task managers, for which the core
+//     waits as long as their lease (adopt.go).
 //   - A task manager lists a worker as running from the time at which it gets the worker's
 //     Deploy, even while it fetches the executable, until it has sent Ended.
 package core

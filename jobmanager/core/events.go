@@ -67,12 +67,15 @@ type CancelAsked struct {
 }
 
 // Persisted says that the record of a Persist effect is on disk. The shell sends Persisted for
-// effects with Barrier set; the core waits for it before it sends worker 0 the command to
-// commit. If Err is not nil, the record could not be written, and the job fails before any of
-// its results is visible.
+// effects with Barrier set. Attempt is the attempt of that record. The core waits for Persisted
+// before it deploys the workers of an attempt, so that a restarted job manager knows every
+// attempt of which workers may be left, and before it sends worker 0 the command to commit. If
+// Err is not nil, the record could not be written, and the job fails before any of its results
+// is visible. For a deployment, the shell instead tries until the record is written.
 type Persisted struct {
-	ID  wire.JobID
-	Err error
+	ID      wire.JobID
+	Attempt int
+	Err     error
 }
 
 // Tick says that time has passed. The shell passes a Tick every TickEvery.
@@ -105,15 +108,18 @@ type Disconnect struct {
 	Conn int
 }
 
-// Persist writes a job's record. If Barrier is set, the shell answers with Persisted. The
-// record of a job that is committing or finished has the outcomes of its workers, which the
+// Persist writes a job's record. If Barrier is set, the shell answers with Persisted; if Retry is
+// set too, it tries to write the record until it succeeds, and answers then. The record of a job that is committing or finished has the outcomes of its workers, which the
 // core itself does not keep after the job has ended. The shell adds the plan to the record.
 type Persist struct {
-	Job     wire.JobInfo
-	Barrier bool
-	// Spec is the specification of a job that is committing; it is nil for other jobs. Spec and
-	// the outcomes are the data that Config.Resume needs after a restart.
+	Job            wire.JobInfo
+	Barrier, Retry bool
+	// Spec is the job's specification, in the first record and when a worker has resolved the
+	// graph; it is nil in other records. It is kept until the job has ended.
 	Spec *wire.JobSpec
+	// Continuation is not nil if the job has not ended. Together with Spec and the outcomes it
+	// is the data that Config.Resume needs after a restart.
+	Continuation *Continuation
 }
 
 // Changed sends the new state of a job to its followers. The last Changed of a job has a state

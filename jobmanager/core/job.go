@@ -16,6 +16,11 @@ type job struct {
 	spec wire.JobSpec // specification; zero after the job has ended and its workers have ended
 	info wire.JobInfo // Progress is set only when the job has ended; Outcomes is never set
 
+	specRecorded bool // the specification has been passed to the shell for the record
+	onRecord     int  // the last attempt whose record is on disk; workers of later attempts are not deployed yet
+	adopted      bool // a former job manager deployed the current attempt
+	awaited      int  // number of its workers whose task managers have not registered since the job manager restarted
+
 	queued        bool          // the job waits for slots
 	reservedUntil time.Duration // until this counted time, a slot is reserved for the job but not used; 0 if the job may use its slots
 	since         time.Duration // counted time at which the job's current wait began
@@ -38,6 +43,7 @@ type job struct {
 	refused     string        // why it was not restarted after the loss of its last attempt; "" if it was or need not be
 	deployed    time.Time     // wall-clock time at which the current attempt was deployed
 	started     time.Duration // counted time at which the current attempt began to run; 0 before
+	ranBefore   time.Duration // how long the attempt had run when a former job manager stopped
 	restartAt   time.Duration // counted time at which the next attempt may begin
 	fencedUntil time.Duration // counted time until which workers on lost task managers may run; 0 if there are none
 	computed    bool          // all workers have finished, so the job is not restarted any more
@@ -45,6 +51,8 @@ type job struct {
 
 	earlier wire.Checkpointed // what the attempts before the current one have reported of their checkpoints
 	newest  time.Duration     // when the core learned of the newest checkpoint, or the job first ran; 0 before
+	saving  []save            // requests for checkpoints that worker 0 has not answered
+	move    *move             // nil unless the job has to leave a task manager
 
 	deciding bool          // the job failed because workers lost contact with each other; the cause is not known yet
 	decideBy time.Duration // counted time until which the core waits for the cause
@@ -85,26 +93,14 @@ func (c *Core) moveJob(j *job, e jobEvent, detail string) bool {
 		return false
 	}
 	j.info.State, j.info.Detail = next, detail
+	if next != wire.JobRunning {
+		c.dropSaves(j)
+	}
 	if j.queued {
 		j.queued, c.rethink = false, true
 	}
 	j.since = c.clock.Counted()
 	return true
-}
-
-// record emits the effects that persist the job's current state and send it to its followers.
-func (c *Core) record(j *job, barrier bool) {
-	info := j.snapshot()
-	if j.info.State == wire.JobCommitting || j.info.State == wire.JobFinished {
-		info.Outcomes = j.outcomes
-	}
-	var spec *wire.JobSpec
-	if j.info.State == wire.JobCommitting {
-		s := j.spec
-		spec = &s
-	}
-	c.emit(Persist{Job: info, Barrier: barrier, Spec: spec})
-	c.emit(Changed{Job: info})
 }
 
 // snapshot returns an immutable copy of the job for clients.
@@ -137,7 +133,7 @@ func (c *Core) submit(e Submitted) {
 	if e.Slots <= 0 {
 		j.info.State, j.info.Slots = wire.JobResolving, 0
 	}
-	if s := e.Spec.Run.Checkpoints; s != nil {
+	if s := e.Spec.Run.Checkpoints; s != nil && s.Dir != "" {
 		j.info.Checkpoints = &wire.JobCheckpoints{Dir: s.Dir}
 	}
 	j.restarts.settings = e.Spec.Restart.WithDefaults()
@@ -213,20 +209,25 @@ func (c *Core) place(j *job, shares []Share) {
 		j.queued, j.since = false, c.clock.Counted()
 		j.info.Detail = "learning what the graph rests on, on task manager " + taskManagers[0].Name
 		j.resolver = c.deploy(j, taskManagers[0], wire.ResolveMode, 0, ranges)
-		c.record(j, false)
+		c.recordDeployment(j)
 		return
 	}
 	if j.resume.due {
 		c.placeResumed(j, taskManagers[0], placed, ranges)
 		return
 	}
-	c.moveJob(j, jobPlaced, fmt.Sprintf("starting %s on %s", humanize.Count(j.info.Slots, "slot"), humanize.Count(len(taskManagers), "task manager")))
 	j.info.Workers = placed
+	c.moveJob(j, jobPlaced, j.starting())
 	j.workers = make([]*worker, len(taskManagers))
 	for i, n := range taskManagers {
 		j.workers[i] = c.deploy(j, n, wire.RunMode, i, ranges)
 	}
-	c.record(j, false)
+	c.recordDeployment(j)
+}
+
+// starting returns the detail of a job that is being deployed.
+func (j *job) starting() string {
+	return fmt.Sprintf("starting %s on %s", humanize.Count(j.info.Slots, "slot"), humanize.Count(len(j.info.Workers), "task manager"))
 }
 
 // resolved emits Compile for the graph that worker w resolved, and sends w the command to exit.
@@ -250,7 +251,7 @@ func (c *Core) compiled(e Compiled) {
 		c.fail(j, &wire.Failure{Kind: wire.ClusterFailure, Message: fmt.Sprintf("the job's plan needs %d slots", e.Slots), Worker: -1, ExitCode: -1})
 	default:
 		c.moveJob(j, jobResolved, "")
-		j.spec.Graph, j.info.Slots = e.Graph, e.Slots
+		j.spec.Graph, j.info.Slots, j.specRecorded = e.Graph, e.Slots, false
 		j.queued, c.rethink = true, true
 		c.record(j, false)
 	}
@@ -281,16 +282,28 @@ func (c *Core) ready(w *worker, r *wire.Ready) {
 		}, notEnded)
 		return
 	}
-	if j.ready++; j.ready == len(j.workers) {
-		j.preparing = true
+	if j.ready++; j.ready < len(j.workers) {
+		return
+	}
+	if j.preparing = true; j.workers[0].state == WorkerReady {
 		c.command(j.workers[0], wire.WorkerCommand{Prepare: &wire.Prepare{}})
+	}
+	c.startReady(j)
+}
+
+// startReady starts a job's workers if all are ready and worker 0 has prepared the sinks. If a
+// former job manager deployed them, the sinks may have been prepared before all workers report
+// again that they are ready.
+func (c *Core) startReady(j *job) {
+	if j.ready == len(j.workers) && j.workers[0].state == WorkerPrepared {
+		c.startAll(j)
 	}
 }
 
 // startAll sends all workers the command to start.
 func (c *Core) startAll(j *job) {
 	detail := ""
-	if o := j.info.Origin; o != nil && (o.Number > 0 || j.info.Restarts > 0) {
+	if o := j.info.Origin; o != nil && (!o.Begins() || j.info.Restarts > 0) {
 		detail = "from " + o.String()
 	}
 	c.moveJob(j, jobStarted, detail)
@@ -320,26 +333,6 @@ func (c *Core) finished(w *worker, outcome []byte) {
 		c.moveJob(j, jobCommits, "making the results visible")
 		c.record(j, true)
 	}
-}
-
-// persisted is called after the attempt to record the job as committing. It sends worker 0 the
-// command to commit or, if the job could not be recorded, fails the job.
-func (c *Core) persisted(e Persisted) {
-	j := c.jobs[e.ID]
-	if j == nil || j.info.State != wire.JobCommitting || j.recorded {
-		return
-	}
-	if e.Err != nil {
-		c.fail(j, &wire.Failure{Kind: wire.ClusterFailure, Message: "the job manager could not put the job on record: " + e.Err.Error(), Worker: -1, ExitCode: -1})
-		return
-	}
-	j.recorded = true
-	if j.resume.due { // worker 0 was lost while the record was being written
-		c.rethink = true
-		return
-	}
-	j.committing = true
-	c.command(j.workers[0], wire.WorkerCommand{Commit: &wire.Commit{Outcomes: j.outcomes}})
 }
 
 // committed ends a job as finished. The job's workers hold their slots until their processes
@@ -440,7 +433,7 @@ func (c *Core) failOverdue(j *job) {
 			})
 		}
 	case wire.JobDeploying:
-		if waited >= c.config.DeployTimeout {
+		if j.awaited == 0 && waited >= c.config.DeployTimeout {
 			c.fail(j, &wire.Failure{Kind: wire.ClusterFailure, Message: j.notReady(c.config.DeployTimeout), Worker: -1, ExitCode: -1})
 		}
 	case wire.JobCommitting:
@@ -455,6 +448,8 @@ func (c *Core) failOverdue(j *job) {
 		}
 	case wire.JobRestarting:
 		c.restartDue(j)
+	case wire.JobRunning:
+		c.leaveOverdue(j)
 	}
 	if j.processes > 0 {
 		c.killLate(j.resolver)
@@ -491,6 +486,9 @@ func (c *Core) giveUpWaiting(j *job, limit time.Duration) {
 
 // notReady returns text that names the workers that did not become ready in time.
 func (j *job) notReady(limit time.Duration) string {
+	if j.onRecord != j.info.Attempt {
+		return fmt.Sprintf("the job manager could not put the deployment on record within %s; its log says why", limit)
+	}
 	var names []string
 	for _, w := range j.workers {
 		if w.state == WorkerDeploying {

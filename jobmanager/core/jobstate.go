@@ -53,7 +53,8 @@ func (e jobEvent) String() string { return jobEvents[e] }
 //
 // If worker 0 is lost while a job is committing, the job stays in committing and waits for
 // another worker, which finishes the commit. After a restart of the job manager, the same
-// happens to a job that was committing when the job manager stopped (resume.go).
+// happens to a job that was committing when the job manager stopped (resume.go). Other jobs are
+// in the state in which they are on record (adopt.go).
 var jobTable = table[wire.JobState, jobEvent]{
 	wire.JobResolving: {
 		jobResolved: wire.JobWaiting,

@@ -1,7 +1,6 @@
 package core
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -31,7 +30,7 @@ func (w *world) mourn(e Event) {
 // deployed last after each submission, if its task manager is connected.
 func (w *world) die(t *rapid.T) {
 	for range rapid.IntRange(1, 4).Draw(t, "deaths") {
-		id := wire.JobID(fmt.Sprint("j", len(w.seen)))
+		id := w.newID()
 		w.restart[id] = wire.Restart{Strategy: wire.RestartNone}
 		w.jobs = append(w.jobs, id)
 		w.step(t, Submitted{ID: id, Spec: wire.JobSpec{Restart: w.restart[id]}, Slots: 1})
@@ -48,17 +47,13 @@ func (w *world) die(t *rapid.T) {
 	}
 }
 
-// placed is called with the deployment of a worker, if there is one. The worker's task manager
+// given is called when a worker has got slots of the task manager with the given ID. The task manager
 // must not be cordoned. If it is avoided, the others must have no free slots, except those that
 // are reserved for a job that finishes its commit later. A worker that finishes a commit itself
 // must be near the outputs instead.
-func (w *world) placed(t require.TestingT, d *wire.Deployment) {
-	if d == nil {
-		return
-	}
-	id := w.owner[d.WorkerRef].id
+func (w *world) given(t require.TestingT, id string, mode wire.WorkerMode) {
 	require.False(t, w.cordoned[id], "a cordoned task manager must get no workers")
-	if w.avoids.until[id] <= w.core.clock.Counted() || d.Mode == wire.CommitMode {
+	if w.avoids.until[id] <= w.core.clock.Counted() || mode == wire.CommitMode {
 		return
 	}
 	free, reserved := 0, 0
@@ -76,6 +71,17 @@ func (w *world) placed(t require.TestingT, d *wire.Deployment) {
 }
 
 // cordon cordons or uncordons a task manager, whether it is connected or not.
+// recordedCordons returns the cordons that are on disk.
+func (w *world) recordedCordons() map[string]wire.Cordon {
+	cordons := make(map[string]wire.Cordon)
+	for name, cordoned := range w.cordoned {
+		if cordoned {
+			cordons[name] = wire.Cordon{}
+		}
+	}
+	return cordons
+}
+
 func (w *world) cordon(t *rapid.T) {
 	id := w.some(t).id
 	if rapid.Bool().Draw(t, "again") {
@@ -86,4 +92,22 @@ func (w *world) cordon(t *rapid.T) {
 	} else {
 		w.step(t, Uncordoned{TaskManager: id})
 	}
+}
+
+// save asks for a checkpoint of a job, or answers a request that reached a worker.
+func (w *world) save(t *rapid.T) {
+	if len(w.asked) == 0 || rapid.Bool().Draw(t, "ask") {
+		w.requests++
+		w.awaited[w.requests] = true
+		w.step(t, SaveAsked{ID: w.job(t), Request: w.requests, Place: "/place"})
+		return
+	}
+	c := rapid.SampledFrom(w.asked).Draw(t, "request")
+	if m := w.owner[c.WorkerRef]; m.conn != 0 && m.running[c.WorkerRef] {
+		w.step(t, Reported{Conn: m.conn, WorkerEvent: wire.WorkerEvent{WorkerRef: c.WorkerRef, Saved: &wire.Saved{Request: c.Save.Request}}})
+	}
+}
+
+func (w *world) drain(t *rapid.T) {
+	w.step(t, Drained{TaskManager: w.some(t).id, Within: time.Duration(rapid.IntRange(0, 2).Draw(t, "within")) * time.Second})
 }

@@ -41,7 +41,11 @@ func live(t *rapid.T) {
 		"lose":     w.lose,
 		"cordon":   w.cordon,
 		"die":      w.die,
+		"save":     w.save,
+		"drain":    w.drain,
 		"tick":     w.tick,
+		"flush":    func(*rapid.T) { w.flush(t, len(w.queue)) },
+		"crash":    w.crash,
 	})
 	w.settle(t)
 }
@@ -57,7 +61,13 @@ type manager struct {
 
 type world struct {
 	core     *Core
+	config   Config
+	base     time.Duration // time at which the core was made
 	now      time.Duration
+	queue    []Persist // records that are not on disk yet
+	disk     map[wire.JobID]wire.JobInfo
+	kept     map[wire.JobID]Resumable // what is on disk besides disk
+	count    int                      // number of jobs that were ever submitted
 	conns    int
 	managers []*manager
 	byConn   map[int]*manager // number of a current or former connection -> its task manager
@@ -77,25 +87,34 @@ type world struct {
 	computed map[wire.JobID]bool     // jobs that have been committing
 	cordoned map[string]bool         // names of task managers
 	avoids   reference
+	asked    []wire.WorkerCommand // requests for checkpoints that reached task managers or were lost
+	requests int                  // number of the last request of a client
+	awaited  map[int]bool         // requests of clients that are not answered
 }
 
 func newWorld(t *rapid.T) *world {
+	config := Config{
+		DeployTimeout: 20 * time.Second, KillAfter: 3 * time.Second, Keep: 5,
+		Policy: Policy(rapid.IntRange(0, 1).Draw(t, "policy")),
+	}
 	w := &world{
-		core: New(Config{
-			DeployTimeout: 20 * time.Second, KillAfter: 3 * time.Second, Keep: 5,
-			Policy: Policy(rapid.IntRange(0, 1).Draw(t, "policy")),
-		}),
+		core: New(config), config: config, disk: map[wire.JobID]wire.JobInfo{}, kept: map[wire.JobID]Resumable{},
 		byConn: map[int]*manager{},
 		seen:   map[wire.JobID]wire.JobState{}, stored: map[wire.JobID]wire.JobState{}, may: map[wire.JobID]bool{},
 		owner: map[wire.WorkerRef]*manager{}, slots: map[wire.WorkerRef]int{}, said: map[wire.WorkerRef]map[workerEvent]bool{},
 		heard: map[wire.WorkerRef]time.Duration{}, gone: map[wire.WorkerRef]bool{}, resumed: map[wire.JobID]int{}, restart: map[wire.JobID]wire.Restart{},
 		resolves: map[wire.WorkerRef]bool{}, computed: map[wire.JobID]bool{},
-		cordoned: map[string]bool{}, avoids: reference{times: map[string]int{}, until: map[string]time.Duration{}},
+		cordoned: map[string]bool{}, avoids: newReference(), awaited: map[int]bool{},
 	}
 	for i := range 3 {
 		w.managers = append(w.managers, &manager{id: fmt.Sprint("m", i), running: map[wire.WorkerRef]bool{}, told: map[wire.WorkerRef]bool{}})
 	}
 	return w
+}
+
+// byID returns the task manager with the given ID.
+func (w *world) byID(id string) *manager {
+	return w.managers[slices.IndexFunc(w.managers, func(m *manager) bool { return m.id == id })]
 }
 
 func (w *world) some(t *rapid.T) *manager { return rapid.SampledFrom(w.managers).Draw(t, "manager") }
@@ -104,11 +123,15 @@ func (w *world) some(t *rapid.T) *manager { return rapid.SampledFrom(w.managers)
 func (w *world) step(t require.TestingT, e Event) {
 	w.hear(e)
 	w.mourn(e)
-	for _, effect := range w.core.Step(w.now, e) {
+	w.perform(t, w.core.Step(w.now-w.base, e))
+}
+
+// perform checks and carries out effects.
+func (w *world) perform(t require.TestingT, effects []Effect) {
+	for _, effect := range effects {
 		switch e := effect.(type) {
 		case Send:
 			w.deliver(t, e)
-			w.placed(t, e.Message.Deploy)
 		case Disconnect:
 			for _, m := range w.managers {
 				if m.conn == e.Conn {
@@ -116,14 +139,26 @@ func (w *world) step(t require.TestingT, e Event) {
 				}
 			}
 		case Persist:
+			_, known := w.stored[e.Job.ID]
 			w.stored[e.Job.ID] = e.Job.State
-			require.Equal(t, e.Job.State == wire.JobCommitting, e.Spec != nil)
-			require.Equal(t, e.Job.State == wire.JobCommitting && w.seen[e.Job.ID] != wire.JobCommitting, e.Barrier)
+			require.True(t, known || e.Spec != nil, "the first record must have the specification")
+			require.Equal(t, e.Job.State.Ended(), e.Continuation == nil)
+			require.Equal(t, e.Job.State == wire.JobCommitting && w.seen[e.Job.ID] != wire.JobCommitting, e.Barrier && !e.Retry)
+			if e.Retry {
+				w.placed(t, e)
+			}
+			w.queue = append(w.queue, e)
+		case SaveAnswered:
+			require.True(t, w.awaited[e.Request], "a request must be answered once")
+			delete(w.awaited, e.Request)
 		case Changed:
 			w.changed(t, e.Job)
 		case Forget:
 			require.True(t, w.seen[e.ID].Ended())
 			w.jobs = slices.DeleteFunc(w.jobs, func(id wire.JobID) bool { return id == e.ID })
+			w.queue = slices.DeleteFunc(w.queue, func(p Persist) bool { return p.Job.ID == e.ID })
+			delete(w.disk, e.ID)
+			delete(w.kept, e.ID)
 		}
 	}
 }
@@ -152,7 +187,10 @@ func (w *world) hear(e Event) {
 	if n == nil {
 		return
 	}
-	for ref := range n.workers {
+	for ref, k := range n.workers {
+		if k.pending != nil {
+			continue
+		}
 		w.heard[ref] = w.now
 		if all && !slices.Contains(running, ref) {
 			w.gone[ref] = true
@@ -163,13 +201,16 @@ func (w *world) hear(e Event) {
 // resumes is called when worker ref is deployed to finish a commit. It requires that no former
 // worker can still commit.
 func (w *world) resumes(t require.TestingT, ref wire.WorkerRef) {
-	before := wire.WorkerRef{Job: ref.Job, Attempt: ref.Attempt - 1}
-	require.Contains(t, w.owner, before)
-	if !w.gone[before] {
-		require.GreaterOrEqual(t, w.now-w.heard[before], w.core.config.Lease, "the lease of the former worker %s must have lapsed", before)
-	}
-	for _, n := range w.core.order {
-		require.NotContains(t, n.workers, before)
+	for _, before := range w.refs {
+		if before.Job != ref.Job || before.Worker != 0 || before.Attempt >= ref.Attempt || w.resolves[before] {
+			continue
+		}
+		if !w.gone[before] {
+			require.GreaterOrEqual(t, w.now-w.heard[before], w.core.config.Lease, "the lease of the former worker %s must have lapsed", before)
+		}
+		for _, n := range w.core.order {
+			require.NotContains(t, n.workers, before)
+		}
 	}
 	require.Equal(t, wire.JobCommitting, w.stored[ref.Job])
 	require.True(t, w.may[ref.Job], "the job must be recorded as committing before another worker may commit")
@@ -223,15 +264,8 @@ func (w *world) deliver(t require.TestingT, e Send) {
 	m := w.byConn[e.Conn]
 	arrives := m.conn == e.Conn
 	if d := e.Message.Deploy; d != nil {
-		require.NotContains(t, w.owner, d.WorkerRef, "deployed twice")
-		if d.Mode == wire.RunMode {
-			for _, id := range w.jobs[:slices.Index(w.jobs, d.Job)] {
-				if info, _ := w.core.Job(id); info.Slots > w.offered() {
-					continue // the job needs more slots than the whole cluster has
-				}
-				require.NotEqual(t, wire.JobWaiting, w.seen[id], "job %s must not wait while the later job %s gets slots of its platform", id, d.Job)
-			}
-		}
+		require.NotContains(t, w.said, d.WorkerRef, "deployed twice")
+		require.Equal(t, d.Attempt, w.disk[d.Job].Attempt, "an attempt must be on record before its workers are deployed")
 		if d.Mode == wire.CommitMode {
 			w.resumes(t, d.WorkerRef)
 		} else {
@@ -253,6 +287,10 @@ func (w *world) deliver(t require.TestingT, e Send) {
 				return
 			}
 			m.told[c.WorkerRef] = true
+		case c.Save != nil:
+			require.Equal(t, 0, c.WorkerRef.Worker)
+			require.True(t, w.said[c.WorkerRef][saidPrepared], "only a running job has a state")
+			w.asked = append(w.asked, *c)
 		case c.Commit != nil:
 			require.True(t, w.may[c.Job], "the job must be recorded as committing before it commits")
 			require.Equal(t, 0, c.WorkerRef.Worker)
@@ -305,15 +343,22 @@ func (w *world) check(t require.TestingT) {
 	free := 0
 	for _, n := range w.core.order {
 		used := 0
-		for ref := range n.workers {
+		lied := false // it has said that a worker ended, and lists it now
+		for ref, k := range n.workers {
+			lied = lied || w.gone[ref]
+			if k.pending != nil {
+				w.owner[ref], w.slots[ref] = w.byID(n.ID), k.slots
+			}
 			require.Equal(t, n.ID, w.owner[ref].id)
 			used += w.slots[ref]
 			processes[ref.Job]++
 		}
 		require.Equal(t, used, n.used)
-		require.LessOrEqual(t, used, n.Slots, "a slot must not be given to two workers")
+		if n.patience == 0 && !lied { // otherwise some of its workers may have ended since they were put on record
+			require.LessOrEqual(t, used, n.Slots, "a slot must not be given to two workers")
+		}
 		if n.state == TaskManagerAlive && !w.cordoned[n.ID] {
-			free += n.Slots - used
+			free += max(0, n.Slots-used)
 		}
 		require.Equal(t, w.avoids.until[n.ID] > w.core.clock.Counted(), w.core.avoidedInfo(n) != nil, n.ID)
 		require.Equal(t, n.conn != 0, n.state != TaskManagerAway)
@@ -396,8 +441,14 @@ func (w *world) beat(t *rapid.T) {
 	w.step(t, Heartbeat{Conn: m.conn, Heartbeat: wire.Heartbeat{Running: w.has(t, m)}})
 }
 
+// newID returns the ID of the next job. IDs are in the order of submission.
+func (w *world) newID() wire.JobID {
+	w.count++
+	return wire.JobID(fmt.Sprintf("j%04d", w.count))
+}
+
 func (w *world) submit(t *rapid.T) {
-	id := wire.JobID(fmt.Sprint("j", len(w.seen)))
+	id := w.newID()
 	spec := wire.JobSpec{}
 	if rapid.IntRange(0, 3).Draw(t, "bounded") == 0 {
 		spec.WaitTimeout = 2 * time.Second
@@ -437,12 +488,15 @@ func (w *world) shell(t *rapid.T) {
 		w.step(t, e)
 		return
 	}
-	e := Persisted{ID: id}
-	if rapid.IntRange(0, 5).Draw(t, "full") == 0 {
-		e.Err = fmt.Errorf("disk full")
+	if rapid.IntRange(0, 9).Draw(t, "stale") == 0 {
+		w.step(t, Persisted{ID: id, Attempt: 99})
+		return
 	}
-	w.may[id] = w.may[id] || e.Err == nil && w.stored[id] == wire.JobCommitting
-	w.step(t, e)
+	for range rapid.IntRange(0, len(w.queue)).Draw(t, "writes") {
+		if len(w.queue) > 0 {
+			w.write(t, rapid.IntRange(0, 5).Draw(t, "full") == 0)
+		}
+	}
 }
 
 // say reports an event of a worker on a connection.
@@ -563,6 +617,7 @@ func (w *world) live(t *rapid.T, ticks int) {
 			}
 			w.step(t, Heartbeat{Conn: m.conn, Heartbeat: wire.Heartbeat{Running: slices.SortedFunc(maps.Keys(m.running), compareRefs)}})
 		}
+		w.flush(t, len(w.queue))
 		w.step(t, Tick{})
 		w.check(t)
 	}
@@ -612,6 +667,7 @@ func (w *world) settle(t *rapid.T) {
 			}
 			w.step(t, Heartbeat{Conn: m.conn, Heartbeat: wire.Heartbeat{Running: slices.Collect(maps.Keys(m.running))}})
 		}
+		w.flush(t, len(w.queue))
 		w.step(t, Tick{})
 		w.check(t)
 	}

@@ -225,7 +225,8 @@ func BenchmarkHeartbeats(b *testing.B) {
 	for i := 1; i <= taskManagers; i++ {
 		c.Step(0, Registered{Conn: i, Register: wire.Register{Version: wire.Version, ID: fmt.Sprintf("id-%04d", i), Incarnation: "1", Slots: 10, Executable: anyHash}})
 	}
-	for _, e := range c.Step(0, Submitted{ID: "j", Slots: taskManagers * 10}) {
+	c.Step(0, Submitted{ID: "j", Slots: taskManagers * 10})
+	for _, e := range c.Step(0, Persisted{ID: "j", Attempt: 1}) {
 		if s, ok := e.(Send); ok {
 			deployed[s.Conn] = s.Message.Deploy.WorkerRef
 		}
@@ -262,7 +263,8 @@ func BenchmarkDeploy(b *testing.B) {
 		for i := 1; i <= taskManagers; i++ {
 			c.Step(0, Registered{Conn: i, Register: wire.Register{Version: wire.Version, ID: fmt.Sprintf("id-%04d", i), Incarnation: "1", Slots: 10, Executable: anyHash}})
 		}
-		effects := c.Step(0, Submitted{ID: "j", Slots: taskManagers * 10})
+		c.Step(0, Submitted{ID: "j", Slots: taskManagers * 10})
+		effects := c.Step(0, Persisted{ID: "j", Attempt: 1})
 		for _, e := range effects {
 			if s, ok := e.(Send); ok {
 				c.Step(0, Reported{Conn: s.Conn, WorkerEvent: wire.WorkerEvent{WorkerRef: s.Message.Deploy.WorkerRef, Ready: &wire.Ready{Address: "h:1"}}})

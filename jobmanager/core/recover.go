@@ -8,28 +8,53 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// recover adds the recorded jobs. Their former workers are not used any more. Task managers
-// kill these workers when the lease lapses or, if they register earlier, on the command of the
-// core.
+// recover adds the recorded jobs. It takes up again those that had not ended, if it has the data
+// for that (adopt.go, resume.go). Other workers of former job managers are not used any more.
+// Task managers kill them when the lease lapses or, if they register earlier, on the command of
+// the core.
 func (c *Core) recover(config Config) {
 	jobs := slices.Clone(config.History)
 	slices.SortStableFunc(jobs, func(a, b wire.JobInfo) int {
 		return cmp.Or(a.Submitted.Compare(b.Submitted), cmp.Compare(a.ID, b.ID))
 	})
+	var taken []*job
 	for _, info := range jobs {
 		r, resumes := config.Resume[info.ID]
 		switch {
 		case c.jobs[info.ID] != nil:
-		case info.State == wire.JobCommitting && resumes:
-			c.revive(info, r, config.Doubts[info.ID])
-		case !info.State.Ended():
-			c.endInterrupted(info, config.Doubts[info.ID])
-		default:
+		case info.State.Ended():
 			c.remember(info)
+		case !resumes || !TakesUp(info, r.Continuation):
+			c.endInterrupted(info, config.Doubts[info.ID])
+		case info.State == wire.JobCommitting:
+			c.revive(info, r, config.Doubts[info.ID])
+		default:
+			taken = append(taken, c.takeUp(info, r))
 		}
 	}
+	latest := slices.Clone(taken)
+	slices.SortStableFunc(latest, func(a, b *job) int { return b.deployed.Compare(a.deployed) })
+	for _, j := range latest {
+		c.adoptAttempt(j, config.Resume[j.info.ID])
+	}
+	for _, j := range taken {
+		c.goOn(j, config.Resume[j.info.ID])
+	}
+	c.loseReplaced()
 	slices.SortStableFunc(c.ended, func(a, b *job) int { return a.info.Ended.Compare(b.info.Ended) })
 	c.forget()
+}
+
+// TakesUp reports whether a job with the given record, which has not ended, can be taken up again.
+// Others end: a job that was being cancelled, and a job that was failing for a known cause.
+func TakesUp(info wire.JobInfo, k Continuation) bool {
+	switch info.State {
+	case wire.JobFailing:
+		return k.Deciding && info.Failure != nil
+	case wire.JobCancelling:
+		return false
+	}
+	return !info.State.Ended()
 }
 
 // remember adds a job that is recorded as ended.
@@ -41,12 +66,13 @@ func (c *Core) remember(info wire.JobInfo) *job {
 	return j
 }
 
-// endInterrupted fails a job whose last record says that it had not ended when the job manager
-// stopped.
+// endInterrupted ends a job that had not ended when the job manager stopped, and that is not taken
+// up again.
 func (c *Core) endInterrupted(info wire.JobInfo, doubt string) {
 	j := c.remember(info)
 	was := info.State
-	message := "the job manager restarted while it ran"
+	const gaveUp = ", and could not take it up again; its log says why"
+	message := "the job manager restarted while it ran" + gaveUp
 	switch {
 	case doubt != "" && was != wire.JobCancelling && was != wire.JobFailing:
 		message = fmt.Sprintf("its last recorded state is %s; %s", was, doubt)
@@ -57,9 +83,9 @@ func (c *Core) endInterrupted(info wire.JobInfo, doubt string) {
 	case was == wire.JobFailing && info.Failure != nil:
 		message = info.Failure.Error()
 	case was == wire.JobResolving || was == wire.JobWaiting || was == wire.JobRestarting:
-		message = "the job manager restarted while it waited"
+		message = "the job manager restarted while it waited" + gaveUp
 	case was == wire.JobDeploying:
-		message = "the job manager restarted while it was deployed"
+		message = "the job manager restarted while it was deployed" + gaveUp
 	}
 	j.info.Ended = c.wall()
 	switch {

@@ -132,10 +132,10 @@ func (c *Core) attemptLost(j *job, f *wire.Failure, how ending) bool {
 	}
 	l := loss{now: c.clock.Counted()}
 	if j.started > 0 {
-		l.ran = l.now - j.started
+		l.ran = l.now - j.started + j.ranBefore
 	}
 	if how == crashed {
-		l.crash, l.outside = fmt.Sprintf("%s, code %d, signal %q", firstLine(f.Message), f.ExitCode, f.Signal), f.Kind != wire.UserFailure
+		l.crash, l.outside = fmt.Sprintf("%s, code %d, signal %q", shorten(firstLine(f.Message), maxCause), f.ExitCode, f.Signal), f.Kind != wire.UserFailure
 	}
 	c.counters.countLost(f.Kind)
 	delay, why := j.restarts.lost(l)
@@ -143,6 +143,14 @@ func (c *Core) attemptLost(j *job, f *wire.Failure, how ending) bool {
 		j.refused = why
 		return false
 	}
+	c.restart(j, f, delay)
+	return true
+}
+
+// restart ends the current attempt of a job for the reason f. The next attempt begins after the delay.
+func (c *Core) restart(j *job, f *wire.Failure, delay time.Duration) {
+	now := c.clock.Counted()
+	j.move = nil
 	c.counters.Restarts++
 	c.moveJob(j, jobLost, "")
 	j.info.Failure, j.info.Restarts = nil, j.restarts.count
@@ -151,18 +159,17 @@ func (c *Core) attemptLost(j *job, f *wire.Failure, how ending) bool {
 	})
 	j.info.Origin = nil
 	j.info.Lost = j.info.Lost[max(0, len(j.info.Lost)-maxLost):]
-	j.restartAt = l.now + delay
+	j.restartAt = now + delay
 	cause := *f
 	cause.Message = firstLine(f.Message)
 	j.info.Detail = fmt.Sprintf("attempt %d was lost: %s", j.info.Attempt, cause.Error())
-	if wait := max(j.restartAt, j.fencedUntil) - l.now; j.fencedUntil > j.restartAt {
+	if wait := max(j.restartAt, j.fencedUntil) - now; j.fencedUntil > j.restartAt {
 		j.info.Detail += fmt.Sprintf("; the next begins in %.1fs, when no earlier worker can be left", wait.Seconds())
 	} else {
 		j.info.Detail += fmt.Sprintf("; the next begins in %.1fs", wait.Seconds())
 	}
 	c.record(j, false)
 	c.stopAll(j, orderedCancel, "the attempt was lost: "+cause.Error())
-	return true
 }
 
 // origin says from which checkpoint an attempt continued; "" if the job has no checkpoints or the
@@ -178,7 +185,7 @@ func origin(o *wire.Origin) string {
 // A task manager that left has no workers.
 func (c *Core) fence(w *worker) {
 	if w.taskManager.state != TaskManagerLeft {
-		w.job.fencedUntil = max(w.job.fencedUntil, w.taskManager.heard+c.config.Lease+c.config.Slack)
+		w.job.fencedUntil = max(w.job.fencedUntil, w.taskManager.heard+max(c.config.Lease+c.config.Slack, w.taskManager.patience))
 	}
 }
 
@@ -193,7 +200,8 @@ func (c *Core) restartDue(j *job) {
 	if s := j.info.Checkpoints; s != nil {
 		j.earlier = s.Checkpointed
 	}
-	j.ready, j.finished, j.preparing, j.started, j.fencedUntil = 0, 0, false, 0, 0
+	j.ready, j.finished, j.preparing, j.started, j.ranBefore, j.fencedUntil = 0, 0, false, 0, 0, 0
+	j.adopted, j.awaited = false, 0
 	j.queued, c.rethink = true, true
 	c.record(j, false)
 }

@@ -18,7 +18,8 @@ import (
 //
 // # What keeps the former worker from interfering
 //
-// The next worker is deployed when the former worker has ended, as far as the core can know:
+// The next worker is deployed when its attempt is on record and the former worker has ended, as
+// far as the core can know:
 //
 //   - If the former worker's task manager reports that the process has ended, or sends Leave,
 //     which it does only when it has no workers, the next worker is deployed immediately.
@@ -83,7 +84,7 @@ func (r *resume) note(committing bool) string {
 
 // revive adds a recorded job whose commit must be finished.
 func (c *Core) revive(info wire.JobInfo, r Resumable, doubt string) {
-	j := &job{spec: r.Spec, outcomes: r.Outcomes, recorded: true, computed: true, queued: true, since: c.clock.Counted()}
+	j := &job{spec: r.Spec, specRecorded: true, outcomes: r.Outcomes, recorded: true, computed: true, queued: true, since: c.clock.Counted()}
 	j.resume = resume{due: true, begun: true, doubt: doubt}
 	for _, p := range info.Workers {
 		j.resume.seen = append(j.resume.seen, p.TaskManager)
@@ -92,7 +93,7 @@ func (c *Core) revive(info wire.JobInfo, r Resumable, doubt string) {
 	j.info = info
 	c.jobs[info.ID] = j
 	c.live = append(c.live, j)
-	c.resumeAfter(j, c.clock.Counted()+c.config.Lease+c.config.Slack)
+	c.resumeAfter(j, c.clock.Counted()+c.patience(r.Continuation))
 }
 
 // commits reports whether w is the worker that commits its job.
@@ -192,7 +193,7 @@ func (c *Core) placeResumed(j *job, n *taskManager, placed []wire.Placed, ranges
 	}
 	j.info.Workers = placed
 	j.workers = []*worker{c.deploy(j, n, wire.CommitMode, 0, ranges)}
-	c.record(j, false)
+	c.recordDeployment(j)
 }
 
 // resumeCommit sends worker w, which was deployed to finish a commit, the command to commit.

@@ -19,16 +19,20 @@ import (
 // TestStories runs the scripts in testdata. A script is a list of blocks of lines. Each line is
 // an event. After each block, the effects of all its events are printed. A block begins with
 // "play", or with "start", which creates a new core. "start" has options, such as detection=2s
-// or policy=spread. resume=(JOB,...) lists the jobs whose commit can be finished.
+// or policy=spread. resume=(JOB,...) lists the jobs that can be taken up again, resume=all means
+// all of them. fresh means that there are no records. rows-lost=(JOB,...) lists those of them whose rows are lost.
 //
 //	register CONN NAME [slots= inc= id= platform= version= memory= running=JOB/ATTEMPT/WORKER,...]
 //	beat CONN [running= ailing=]  default of running: the workers that were deployed there and have not ended
 //	submit JOB [slots= wait= artifact= resident= platform= resolve restart= attempts= delay= window= checkpoints=DIR]  default of restart: none
 //	say JOB/ATTEMPT/WORKER REPORT [conn=]
 //	all JOB REPORT             reports for every worker of the job that has not ended, in order
-//	cordon NAME [REASON] | uncordon NAME
+//	cordon NAME [REASON] | uncordon NAME | drain NAME [within=]
+//	save JOB REQUEST [PLACE]   a client asks for a checkpoint; "say REF saved REQUEST [failure=]" answers
 //	cancel JOB REASON | compiled JOB slots= | compiled JOB error=REASON
-//	persisted JOB [error=REASON] | leave CONN REASON | cut CONN REASON
+//	persisted JOB [attempt= error=REASON]  default of attempt: that of the record
+//	hold | free                records of deployments are written only after "free"; until then "persisted" writes one
+//	leave CONN REASON | cut CONN REASON
 //	wait TIME [silent=CONN,...]  time passes with ticks and heartbeats of the connected task managers
 //	sleep TIME                 time passes without a tick
 //	jobs | job JOB | taskmanagers | overview | counters
@@ -41,20 +45,37 @@ func TestStories(t *testing.T) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			if s == nil || d.Cmd == "start" {
 				config := Config{Cluster: "c", Build: "v1", Started: storyBegin, Lease: 8 * time.Second}
+				if d.HasArg("fresh") {
+					s = nil
+				}
 				if s != nil {
 					config.History, config.Cordons = s.stored(), s.cordons
 				}
 				for _, a := range d.CmdArgs {
-					if a.Key == "resume" {
+					switch a.Key {
+					case "fresh":
+						continue
+					case "resume":
 						config.Resume = s.resumable(a.Vals)
+						continue
+					case "rows-lost":
+						for _, id := range a.Vals {
+							r := config.Resume[wire.JobID(id)]
+							r.RowsLost = "2 of 5 events are left"
+							config.Resume[wire.JobID(id)] = r
+						}
 						continue
 					}
 					require.NoError(t, configure(&config, a.Key, a.Vals))
 				}
 				records := s.restart()
+				before := s
 				s = newStory(t, config)
 				maps.Copy(s.records, records)
 				maps.Copy(s.cordons, config.Cordons)
+				if before != nil {
+					maps.Copy(s.kept, before.kept)
+				}
 				if d.Cmd == "start" {
 					return s.text(s.core.Recover()) + s.play(d.Input)
 				}
@@ -80,6 +101,8 @@ func configure(c *Config, key string, vals []string) error {
 		c.DeployTimeout, err = time.ParseDuration(vals[0])
 	case "wait":
 		c.ResumeTimeout, err = time.ParseDuration(vals[0])
+	case "lease":
+		c.Lease, err = time.ParseDuration(vals[0])
 	default:
 		err = fmt.Errorf("unknown option %s", key)
 	}
@@ -94,14 +117,15 @@ type scenario struct {
 	on       map[wire.WorkerRef]int // for each process, the connection of its task manager
 	open     map[int]bool           // open connections
 	records  map[wire.JobID]wire.JobInfo
-	specs    map[wire.JobID]wire.JobSpec // specifications of the jobs that commit
-	cordons  map[string]wire.Cordon      // recorded cordons
+	kept     map[wire.JobID]Resumable // what was stored with the records
+	held     bool                     // records of deployments are not written
+	cordons  map[string]wire.Cordon   // recorded cordons
 	beats    uint64
 	muteAcks bool
 }
 
 func newStory(t *testing.T, c Config) *scenario {
-	return &scenario{t: t, core: New(c), on: map[wire.WorkerRef]int{}, open: map[int]bool{}, records: map[wire.JobID]wire.JobInfo{}, specs: map[wire.JobID]wire.JobSpec{}, cordons: map[string]wire.Cordon{}}
+	return &scenario{t: t, core: New(c), on: map[wire.WorkerRef]int{}, open: map[int]bool{}, records: map[wire.JobID]wire.JobInfo{}, kept: map[wire.JobID]Resumable{}, cordons: map[string]wire.Cordon{}}
 }
 
 // restart returns the recorded jobs, which are passed to the core that replaces the core of s.
@@ -112,14 +136,18 @@ func (s *scenario) restart() map[wire.JobID]wire.JobInfo {
 	return s.records
 }
 
-// resumable returns the data with which the commits of recorded jobs can be finished.
+// resumable returns the data with which recorded jobs can be taken up again.
 func (s *scenario) resumable(ids []string) map[wire.JobID]Resumable {
 	all := map[wire.JobID]Resumable{}
+	if slices.Equal(ids, []string{"all"}) {
+		maps.Copy(all, s.kept)
+		return all
+	}
 	for _, text := range ids {
 		id := wire.JobID(text)
-		spec, ok := s.specs[id]
+		kept, ok := s.kept[id]
 		require.True(s.t, ok, "job %s has no specification on record", id)
-		all[id] = Resumable{Spec: spec, Outcomes: s.records[id].Outcomes}
+		all[id] = kept
 	}
 	return all
 }
@@ -178,6 +206,16 @@ func (s *scenario) line(line string) string {
 	case "cordon":
 		s.cordons[words[1]] = s.core.NextCordon(words[1], rest(2), storyBegin.Add(s.now))
 		return s.step(Cordoned{TaskManager: words[1], Cordon: s.cordons[words[1]]})
+	case "drain":
+		e := Drained{TaskManager: words[1]}
+		if d := options["within"]; d != "" {
+			var err error
+			e.Within, err = time.ParseDuration(d)
+			require.NoError(s.t, err)
+		}
+		return s.step(e)
+	case "save":
+		return s.step(SaveAsked{ID: wire.JobID(words[1]), Request: number(s.t, words[2]), Place: rest(3)})
 	case "uncordon":
 		delete(s.cordons, words[1])
 		return s.step(Uncordoned{TaskManager: words[1]})
@@ -187,7 +225,15 @@ func (s *scenario) line(line string) string {
 		slots, _ := strconv.Atoi(options["slots"])
 		return s.step(Compiled{ID: wire.JobID(words[1]), Graph: []byte("graph"), Slots: slots, Err: failure(options["error"])})
 	case "persisted":
-		return s.step(Persisted{ID: wire.JobID(words[1]), Err: failure(options["error"])})
+		id := wire.JobID(words[1])
+		e := Persisted{ID: id, Attempt: s.records[id].Attempt, Err: failure(options["error"])}
+		if a := options["attempt"]; a != "" {
+			e.Attempt = number(s.t, a)
+		}
+		return s.step(e)
+	case "hold", "free":
+		s.held = words[0] == "hold"
+		return ""
 	case "leave":
 		delete(s.open, number(s.t, words[1]))
 		return s.step(Left{Conn: number(s.t, words[1]), Reason: rest(2)})
@@ -250,6 +296,9 @@ func (s *scenario) submit(id wire.JobID, options map[string]string) string {
 		spec.Run.Checkpoints = &wire.Checkpoints{Dir: dir}
 	}
 	spec.Restart = wire.Restart{Strategy: wire.RestartNone}
+	if dir := options["checkpoints"]; dir != "" {
+		spec.Run.Checkpoints = &wire.Checkpoints{Dir: dir}
+	}
 	if name := options["restart"]; name != "" {
 		var err error
 		spec.Restart.Strategy, err = wire.ParseRestartStrategy(name)
@@ -306,6 +355,11 @@ func (s *scenario) report(conn int, ref wire.WorkerRef, words []string, options 
 		e.Resolved = &wire.Resolved{Graph: []byte("graph")}
 	case "prepared":
 		e.Prepared = &wire.Prepared{}
+		if from := options["from"]; from != "" {
+			e.Prepared.Origin = &wire.Origin{Generation: 1, Number: number(s.t, from), Written: storyBegin, Queues: []wire.OriginQueue{{Name: "q", Superstep: 9}}}
+		}
+	case "saved":
+		e.Saved = &wire.Saved{Request: number(s.t, words[1]), Checkpoint: wire.Origin{Number: 5}, Failure: options["failure"]}
 	case "progress":
 		rows := number(s.t, words[1])
 		e.Progress = &wire.Progress{Vertices: []wire.VertexProgress{{Rows: int64(rows), ShardsDone: 1}}}
@@ -375,6 +429,7 @@ func (s *scenario) step(e Event) string {
 // text returns effects as text, and performs them in the simulated world.
 func (s *scenario) text(effects []Effect) string {
 	var b strings.Builder
+	var recorded []Persisted
 	for _, e := range effects {
 		switch e := e.(type) {
 		case Send:
@@ -390,23 +445,45 @@ func (s *scenario) text(effects []Effect) string {
 			delete(s.open, e.Conn)
 		case Persist:
 			s.records[e.Job.ID] = e.Job
-			require.Equal(s.t, e.Job.State == wire.JobCommitting, e.Spec != nil)
-			if e.Spec != nil {
-				s.specs[e.Job.ID] = *e.Spec
+			s.keep(e)
+			if e.Retry && !s.held {
+				recorded = append(recorded, Persisted{ID: e.Job.ID, Attempt: e.Job.Attempt})
 			}
 			fmt.Fprintf(&b, "  persist %s%s%s\n", e.Job.ID, map[bool]string{true: ", and say so"}[e.Barrier], outcomesText(e.Job.Outcomes))
 		case Changed:
 			fmt.Fprintf(&b, "  %s\n", jobText(e.Job))
 		case Compile:
 			fmt.Fprintf(&b, "  compile %s: %s\n", e.ID, e.Graph)
+		case SaveAnswered:
+			fmt.Fprintf(&b, "  answer request %d: checkpoint %d, failure %q\n", e.Request, e.Saved.Checkpoint.Number, e.Saved.Failure)
 		case Progressed:
 			fmt.Fprintf(&b, "  progressed %s\n", e.ID)
 		case Forget:
 			delete(s.records, e.ID)
+			delete(s.kept, e.ID)
 			fmt.Fprintf(&b, "  forget %s\n", e.ID)
 		}
 	}
+	for _, e := range recorded {
+		b.WriteString(s.step(e))
+	}
 	return b.String()
+}
+
+// keep stores what a record has for a restart of the job manager.
+func (s *scenario) keep(e Persist) {
+	require.Equal(s.t, e.Job.State.Ended(), e.Continuation == nil)
+	if e.Job.State.Ended() {
+		delete(s.kept, e.Job.ID)
+		return
+	}
+	kept := s.kept[e.Job.ID]
+	if e.Spec != nil {
+		kept.Spec = *e.Spec
+	}
+	require.NotEmpty(s.t, kept.Spec.Name, "job %s has no specification on record", e.Job.ID)
+	kept.Continuation, kept.Outcomes = *e.Continuation, e.Job.Outcomes
+	s.kept[e.Job.ID] = kept
 }
 
 func messageText(m wire.ToTaskManager) string {
@@ -419,17 +496,23 @@ func messageText(m wire.ToTaskManager) string {
 		return fmt.Sprintf("refused%s: %s", map[bool]string{true: " for good"}[m.Refused.Final], m.Refused.Reason)
 	case m.Deploy != nil:
 		d := m.Deploy
-		return fmt.Sprintf("deploy %s on %s%s, slots %v, memory %d, listens on %s", d.WorkerRef, d.TaskManager,
-			map[wire.WorkerMode]string{wire.ResolveMode: " to resolve", wire.CommitMode: " to commit"}[d.Mode], d.Slots, d.Memory, d.Listen)
+		return fmt.Sprintf("deploy %s on %s%s, slots %v, memory %d, listens on %s%s", d.WorkerRef, d.TaskManager,
+			map[wire.WorkerMode]string{wire.ResolveMode: " to resolve", wire.CommitMode: " to commit"}[d.Mode], d.Slots, d.Memory, d.Listen,
+			map[bool]string{true: ", resumes"}[d.Resume])
 	}
 	w := m.Worker
 	switch {
 	case w.Prepare != nil:
 		return fmt.Sprintf("%s prepare", w.WorkerRef)
 	case w.Start != nil:
+		if o := w.Start.Origin; o != nil {
+			return fmt.Sprintf("%s start %v from checkpoint %d", w.WorkerRef, w.Start.Addresses, o.Number)
+		}
 		return fmt.Sprintf("%s start %v", w.WorkerRef, w.Start.Addresses)
 	case w.Commit != nil:
 		return fmt.Sprintf("%s commit%s", w.WorkerRef, outcomesText(w.Commit.Outcomes))
+	case w.Save != nil:
+		return fmt.Sprintf("%s save, request %d, place %q", w.WorkerRef, w.Save.Request, w.Save.Place)
 	case w.Cancel != nil:
 		return fmt.Sprintf("%s cancel: %s", w.WorkerRef, w.Cancel.Reason)
 	case w.Exit != nil:

@@ -22,6 +22,7 @@ type taskManager struct {
 	conn          int           // number of the task manager's connection; 0 if it is away, lost or left
 	heard         time.Duration // counted time of the last message from it, or at which its connection broke
 	heardAt       time.Duration // time of the last message from it, to be shown to users
+	patience      time.Duration // if not 0, how long the core waits for its first registration after a restart of the job manager
 	waitRestarted bool          // a standstill has restarted the wait for a message since the last message
 	since         time.Time
 	reason        string // why it is away, lost or left; completes the sentence "task manager X ..."
@@ -36,7 +37,7 @@ func (c *Core) offer(n *taskManager) Offer {
 	_, o.Cordoned = c.cordons[n.Name]
 	_, o.Avoided = c.avoid.at(n.ID, c.clock.Counted())
 	if n.state == TaskManagerAlive && n.Ailing == "" && !o.Cordoned {
-		o.Free = n.Slots - n.used
+		o.Free = max(0, n.Slots-n.used) // it may have workers that a former job manager counted as ended
 	}
 	return o
 }
@@ -179,7 +180,7 @@ func (c *Core) takeBack(n *taskManager, conn int) {
 		c.emit(Disconnect{Conn: n.conn})
 	}
 	c.moveTaskManager(n, taskManagerBack)
-	n.conn, n.reason = conn, ""
+	n.conn, n.reason, n.patience = conn, "", 0
 	n.heard, n.heardAt, n.waitRestarted = c.clock.Counted(), c.now, false
 	c.conns[conn] = n
 }
@@ -188,6 +189,7 @@ func (c *Core) takeBack(n *taskManager, conn int) {
 // that the core knows. Listed workers that are unknown are killed, as they belong to jobs that
 // have ended in the meantime. Known workers that are not listed are treated as ended. To
 // workers that are known and listed, the core sends again all commands that may have been lost.
+// Workers whose deployment was not sent yet need not be listed.
 func (c *Core) compare(n *taskManager, running []wire.WorkerRef, broke string) {
 	has := make(map[wire.WorkerRef]bool, len(running))
 	for _, ref := range running {
@@ -199,11 +201,15 @@ func (c *Core) compare(n *taskManager, running []wire.WorkerRef, broke string) {
 	mine := n.workersInOrder()
 	for _, w := range mine {
 		if has[w.ref] {
+			c.adopt(w)
 			c.repeatCommands(w)
 		}
 	}
 	for _, w := range mine {
-		if !has[w.ref] && !w.state.Gone() {
+		switch {
+		case w.pending != nil:
+			c.release(w)
+		case !has[w.ref] && !w.state.Gone():
 			c.workerGone(w, processEnded, lostFailure(cameBackWithout(n.Name, broke)), lost)
 		}
 	}
@@ -302,7 +308,7 @@ func (c *Core) cut(n *taskManager, reason string) {
 
 // watch checks whether a task manager has been silent or away for too long.
 func (c *Core) watch(n *taskManager) {
-	waited, limit := c.clock.Counted()-n.heard, c.config.Reconnect
+	waited, limit := c.clock.Counted()-n.heard, max(c.config.Reconnect, n.patience)
 	if c.still.before(n.heard, c.config.Detection) {
 		limit = max(limit, c.config.Detection)
 	}
@@ -329,7 +335,9 @@ func (c *Core) leave(n *taskManager, e taskManagerEvent, reason string) {
 		delete(c.conns, n.conn)
 		n.conn = 0
 	}
-	delete(c.taskManagers, n.ID)
+	if c.taskManagers[n.ID] == n {
+		delete(c.taskManagers, n.ID)
+	}
 	c.order = slices.DeleteFunc(c.order, func(o *taskManager) bool { return o == n })
 	for _, w := range n.workersInOrder() {
 		if !w.state.Gone() {

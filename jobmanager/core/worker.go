@@ -28,6 +28,13 @@ type worker struct {
 	mode        wire.WorkerMode
 	state       WorkerState
 
+	// pending is the command to start the worker, until it is sent. It is not sent before the
+	// attempt is on record.
+	pending *wire.Deployment
+	// awaited says that the worker was deployed by a former job manager, and that its task
+	// manager has not registered since.
+	awaited bool
+
 	ordered endOrder
 	reason  string        // reason in the Cancel that was sent to the worker
 	killAt  time.Duration // counted time after which the worker is killed, if it has got a command to end
@@ -41,7 +48,8 @@ type worker struct {
 	progress    *wire.Progress
 }
 
-// deploy sends task manager n the command to start the worker of job j with the given number.
+// deploy prepares the command to start the worker of job j with the given number on task manager
+// n, where it takes slots at once. release sends the command when the attempt is on record.
 func (c *Core) deploy(j *job, n *taskManager, mode wire.WorkerMode, number int, all []wire.SlotRange) *worker {
 	slots := all[number].Hi - all[number].Lo
 	w := &worker{
@@ -54,7 +62,7 @@ func (c *Core) deploy(j *job, n *taskManager, mode wire.WorkerMode, number int, 
 	n.workers[w.ref] = w
 	n.used += slots
 	j.processes++
-	c.send(n, wire.ToTaskManager{Deploy: &wire.Deployment{
+	w.pending = &wire.Deployment{
 		WorkerRef:   w.ref,
 		Mode:        mode,
 		Spec:        j.spec,
@@ -63,9 +71,19 @@ func (c *Core) deploy(j *job, n *taskManager, mode wire.WorkerMode, number int, 
 		Listen:      n.Host,
 		Advertise:   n.Host,
 		Memory:      n.Memory / int64(n.Slots) * int64(slots),
-		Resume:      j.restarts.count > 0,
-	}})
+		Resume:      j.saves() && len(j.info.Lost) > 0,
+	}
 	return w
+}
+
+// release sends the command to start a worker if the attempt is on record and the task manager
+// is connected. If it is not connected, the command is sent when it is back.
+func (c *Core) release(w *worker) {
+	if w == nil || w.pending == nil || w.job.onRecord != w.ref.Attempt || w.taskManager.conn == 0 {
+		return
+	}
+	c.send(w.taskManager, wire.ToTaskManager{Deploy: w.pending})
+	w.pending = nil
 }
 
 // command sends a worker a command.
@@ -89,6 +107,9 @@ func (c *Core) repeatCommands(w *worker) {
 		c.command(w, wire.WorkerCommand{Prepare: &wire.Prepare{}})
 	case w.state == WorkerRunning && !w.heard:
 		c.command(w, wire.WorkerCommand{Start: j.start()})
+		c.repeatSaves(w)
+	case w.state == WorkerRunning:
+		c.repeatSaves(w)
 	case (w.state == WorkerFinished || w.mode == wire.CommitMode && w.state == WorkerReady) && j.committing && w.ref.Worker == 0:
 		c.command(w, wire.WorkerCommand{Commit: &wire.Commit{Outcomes: j.outcomes}})
 	}
@@ -135,8 +156,10 @@ func (c *Core) reported(e Reported) {
 	case e.Prepared != nil:
 		if c.applyReport(w, saidPrepared) && w.job.info.State == wire.JobDeploying {
 			w.job.info.Origin = e.Prepared.Origin
-			c.startAll(w.job)
+			c.startReady(w.job)
 		}
+	case e.Saved != nil:
+		c.saved(w, e.Saved)
 	case e.Finished != nil:
 		if c.applyReport(w, saidFinished) {
 			c.finished(w, e.Finished.Outcome)
@@ -157,7 +180,12 @@ func (c *Core) applyReport(w *worker, e workerEvent) bool {
 		w.state = next
 		return true
 	}
-	if !e.repeats(w.state) {
+	switch {
+	case e.repeats(w.state):
+	case w.job.adopted && w.state < WorkerRunning:
+		// The former job manager had started the workers, but its record does not say so.
+		c.workerFailed(w, lostFailure("the job manager restarted while it started the workers"), lost)
+	default:
 		c.workerFailed(w, &wire.Failure{
 			Kind:     wire.ClusterFailure,
 			Message:  fmt.Sprintf("the worker reported %q out of turn, while it was %s", e, w.state),
@@ -176,7 +204,7 @@ func (w *worker) expects(e workerEvent) bool {
 	case saidReady:
 		return w.mode != wire.ResolveMode
 	case saidPrepared:
-		return w.ref.Worker == 0 && w.job.preparing
+		return w.ref.Worker == 0 && (w.job.preparing || w.job.adopted)
 	case saidCommitted:
 		return w.ref.Worker == 0 && w.job.committing
 	}
@@ -191,6 +219,10 @@ func (c *Core) stop(w *worker, how endOrder, reason string) {
 		return
 	}
 	w.ordered, w.reason, w.killAt = how, reason, c.clock.Counted()+c.config.KillAfter
+	if w.pending != nil {
+		c.workerGone(w, processEnded, nil, lost) // its task manager does not know it
+		return
+	}
 	if w.state != WorkerFailed {
 		c.repeatCommands(w)
 	}
@@ -222,8 +254,13 @@ func (c *Core) workerGone(w *worker, e workerEvent, f *wire.Failure, how ending)
 	w.taskManager.used -= w.slots
 	w.job.processes--
 	c.rethink = true
-	if e == managerLost {
+	if e == managerLost && w.pending == nil {
 		c.fence(w)
+	}
+	w.pending = nil
+	if w.awaited {
+		w.awaited = false
+		w.job.awaited--
 	}
 	if w.ordered != notOrdered || before == WorkerResolved || before == WorkerFailed && e == processEnded {
 		// The worker had got a command to end or had reported that it would end. The way in

@@ -21,8 +21,10 @@ type Manager interface {
 	List(ctx context.Context, req *wire.ListRequest) (*wire.ListReply, error)
 	Show(ctx context.Context, req *wire.ShowRequest) (*wire.JobInfo, error)
 	Cancel(ctx context.Context, req *wire.CancelRequest) (*wire.CancelReply, error)
+	Savepoint(ctx context.Context, req *wire.SavepointRequest) (*wire.SavepointReply, error)
 	Cordon(ctx context.Context, req *wire.CordonRequest) (*wire.CordonReply, error)
 	Uncordon(ctx context.Context, req *wire.UncordonRequest) (*wire.CordonReply, error)
+	Drain(ctx context.Context, req *wire.DrainRequest) (*wire.DrainReply, error)
 	TaskManagers(ctx context.Context, req *wire.TaskManagersRequest) (*wire.TaskManagersReply, error)
 	Overview(ctx context.Context, req *wire.OverviewRequest) (*wire.Overview, error)
 	Watch(ctx context.Context, req *wire.FollowRequest, send func(*wire.Event) error) error

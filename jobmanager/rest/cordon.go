@@ -75,13 +75,21 @@ func (s *Server) uncordon(w http.ResponseWriter, r *http.Request) error {
 // sendCordoned answers with the reply or the error of the job manager.
 func (s *Server) sendCordoned(w http.ResponseWriter, reply *wire.CordonReply, err error) error {
 	if wire.Code(err) == codes.NotFound {
-		return &problem{code: http.StatusNotFound, text: wire.Reason(err), hint: "GET " + base + "/taskmanagers lists the task managers"}
+		return noTaskManager(err)
 	}
 	if err != nil {
 		return err
 	}
-	return s.sendJSON(w, http.StatusOK, Cordoned{
-		TaskManager: reply.TaskManager, Cordon: cordonOf(reply.Cordon), Changed: reply.Changed,
-		Registered: reply.Registered, Workers: reply.Workers, Slots: reply.Slots,
-	})
+	return s.sendJSON(w, http.StatusOK, cordonedOf(reply))
+}
+
+func noTaskManager(err error) error {
+	return &problem{code: http.StatusNotFound, text: wire.Reason(err), hint: "GET " + base + "/taskmanagers lists the task managers"}
+}
+
+func cordonedOf(r *wire.CordonReply) Cordoned {
+	return Cordoned{
+		TaskManager: r.TaskManager, Cordon: cordonOf(r.Cordon), Changed: r.Changed,
+		Registered: r.Registered, Workers: r.Workers, Slots: r.Slots,
+	}
 }

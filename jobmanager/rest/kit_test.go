@@ -112,6 +112,22 @@ func (f *fake) Cancel(_ context.Context, req *wire.CancelRequest) (*wire.CancelR
 	return &wire.CancelReply{Job: *info}, nil
 }
 
+func (f *fake) Savepoint(_ context.Context, req *wire.SavepointRequest) (*wire.SavepointReply, error) {
+	info, err := f.find(req.Job)
+	if err != nil {
+		return nil, err
+	}
+	if info.State != wire.JobRunning {
+		return nil, wire.Error(codes.FailedPrecondition, "the job is %s", info.State)
+	}
+	return &wire.SavepointReply{Job: info.ID, Checkpoint: wire.Origin{Number: 4, Queues: []wire.OriginQueue{{Name: "q", Superstep: 7, Ended: true}}}}, nil
+}
+
+func (f *fake) Drain(ctx context.Context, req *wire.DrainRequest) (*wire.DrainReply, error) {
+	reply, err := f.Cordon(ctx, &wire.CordonRequest{TaskManager: req.TaskManager, Reason: fmt.Sprint(req.Reason, " within ", req.Within)})
+	return &wire.DrainReply{CordonReply: *reply, Leave: []wire.JobID{"run"}}, err
+}
+
 // findTaskManager returns an error if there is no task manager with the given name.
 func (f *fake) findTaskManager(name string) error {
 	for _, n := range f.nodes {

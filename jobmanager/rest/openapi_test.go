@@ -209,6 +209,14 @@ var requests = []struct {
 	{"POST", "/api/v1/taskmanagers/{taskmanager}/uncordon", "/api/v1/taskmanagers/tm/uncordon", "", nil, 200},
 	{"POST", "/api/v1/taskmanagers/{taskmanager}/uncordon", "/api/v1/taskmanagers/tm/uncordon", `{"reason":"done"}`, nil, 400},
 	{"POST", "/api/v1/taskmanagers/{taskmanager}/uncordon", "/api/v1/taskmanagers/nope/uncordon", "", nil, 404},
+	{"POST", "/api/v1/taskmanagers/{taskmanager}/drain", "/api/v1/taskmanagers/tm/drain", "", nil, 200},
+	{"POST", "/api/v1/taskmanagers/{taskmanager}/drain", "/api/v1/taskmanagers/tm/drain", `{"reason":"repair","within":"90s"}`, nil, 200},
+	{"POST", "/api/v1/taskmanagers/{taskmanager}/drain", "/api/v1/taskmanagers/tm/drain", `{"within":"-1s"}`, nil, 400},
+	{"POST", "/api/v1/taskmanagers/{taskmanager}/drain", "/api/v1/taskmanagers/nope/drain", "", nil, 404},
+	{"POST", "/api/v1/jobs/{id}/savepoint", "/api/v1/jobs/run/savepoint", `{"place":"/shared/x"}`, nil, 200},
+	{"POST", "/api/v1/jobs/{id}/savepoint", "/api/v1/jobs/run/savepoint", `{"place":"x"}`, nil, 400},
+	{"POST", "/api/v1/jobs/{id}/savepoint", "/api/v1/jobs/new/savepoint", `{"place":"s3://b/x"}`, nil, 409},
+	{"POST", "/api/v1/jobs/{id}/savepoint", "/api/v1/jobs/nope/savepoint", `{"place":"/x"}`, nil, 404},
 	{"GET", "/api/v1/jobs", "/api/v1/jobs", "", nil, 200},
 	{"GET", "/api/v1/jobs", "/api/v1/jobs?state=failed&state=running&limit=2", "", nil, 200},
 	{"GET", "/api/v1/jobs", "/api/v1/jobs?state=asleep", "", nil, 400},
@@ -284,7 +292,7 @@ func TestRoutesAreThoseOfTheDocument(t *testing.T) {
 	s := serve(t, newFake(t), nil)
 	doc := described(t, s)
 	paths := doc["paths"].(map[string]any)
-	require.Equal(t, 21, len(paths))
+	require.Equal(t, 23, len(paths))
 	for path, item := range paths {
 		got := s.ask("DELETE "+strings.NewReplacer("{id}", "run-1", "{name}", "rows", "{taskmanager}", "tm").Replace(path), "")
 		require.Equal(t, http.StatusMethodNotAllowed, got.code, path)

@@ -42,6 +42,9 @@ func (s *Server) table() []route {
 			answers: ok(Cordoned{}, "it is cordoned"), errors: append([]int{http.StatusNotFound}, ofPost...)},
 		{method: "POST", path: taskManager + "/uncordon", id: "uncordonTaskManager", summary: "Allow new workers on a task manager", serve: s.uncordon,
 			answers: ok(Cordoned{}, "it is not cordoned"), errors: ofJob},
+		{method: "POST", path: taskManager + "/drain", id: "drainTaskManager", summary: "Cordon a task manager, and make the jobs there go on elsewhere", serve: s.drain,
+			body: Draining{}, optional: true,
+			answers: ok(Drained{}, "it is cordoned, and jobs begin to leave"), errors: append([]int{http.StatusNotFound}, ofPost...)},
 	}, s.jobTable()...)
 }
 
@@ -63,6 +66,9 @@ func (s *Server) jobTable() []route {
 		{method: "POST", path: job + "/cancel", id: "cancelJob", summary: "Cancel a job; one that has ended stays as it is", serve: s.cancel,
 			body: Cancellation{}, optional: true,
 			answers: ok(Job{}, "the job as it stands"), errors: append([]int{http.StatusNotFound}, ofPost...)},
+		{method: "POST", path: job + "/savepoint", id: "saveJob", summary: "Make a checkpoint of a running job, and copy it to a place of its own", serve: s.savepoint,
+			body:    Savepoint{},
+			answers: ok(SavepointMade{}, "the copy is complete"), errors: append([]int{http.StatusNotFound, http.StatusConflict}, ofPost...)},
 		{method: "GET", path: job + "/plan", id: "showPlan", summary: "The plan of a job", serve: s.plan,
 			query: []parameter{{name: "form", about: "json (the default), text, or dot for Graphviz", values: []string{"json", "text", "dot"}}},
 			answers: []answer{

@@ -99,42 +99,7 @@ func (c *committer) args(dir string) []string {
 // startShortTimeouts starts a cluster of two task managers whose timeouts are short.
 func startShortTimeouts(t testing.TB) *processCluster {
 	t.Helper()
-	const tasks, slots = 2, 2
-	dir := t.TempDir()
-	m := &processCluster{
-		t: t, dir: dir, output: new(transcript), slots: slots,
-		environ: []string{"SUPERSTEP_TOKEN_FILE=" + filepath.Join(dir, "token")},
-		tasks:   make([]*proctest.Cmd, tasks),
-	}
-	t.Cleanup(func() {
-		for _, p := range append(m.tasks, m.manager) {
-			if p != nil {
-				_ = p.Process.Kill()
-				_ = p.Wait()
-			}
-		}
-		if t.Failed() {
-			t.Logf("output of the cluster:\n%s", m.output)
-		}
-	})
-	said := new(transcript)
-	m.manager = proctest.Command(programs.Build(t, "./cmd/superstep"), "jobmanager", "--listen", "127.0.0.1:0", "--http", "off",
-		"--detection", "2s", "--lease", "3s",
-		"--dir", filepath.Join(dir, "jm"), "--token-file", filepath.Join(dir, "token"), "--log-level", "info")
-	m.manager.Stdout, m.manager.Stderr = said, m.output
-	require.NoError(t, m.manager.Start())
-	require.Eventually(t, func() bool {
-		found := managerLine.FindStringSubmatch(said.String())
-		if found != nil {
-			m.address = found[1]
-		}
-		return found != nil
-	}, waitLimit, 10*time.Millisecond, "the job manager did not come up: %s", m.output)
-	for i := range m.tasks {
-		m.startTask(i)
-	}
-	m.requireFree()
-	return m
+	return startProcesses(t, 2, 2, "--detection", "2s", "--lease", "3s")
 }
 
 // loseCommitter runs one round in dir, and compares the output with want. It reports whether

@@ -20,8 +20,8 @@ import (
 
 // TestJobManagerKilledWhileCommitting kills the job manager, and in some rounds the workers
 // too, at a random moment near the end of a job. After a restart, the job manager must finish
-// the job if the job had reached its commit. In this case the output must be complete and
-// visible once; otherwise the output must be unchanged.
+// the job: its commit if the job had reached it, and otherwise the same attempt or another one.
+// The output must be complete, and no other files may be left.
 func TestJobManagerKilledWhileCommitting(t *testing.T) {
 	t.Parallel()
 	rounds := 3
@@ -66,11 +66,9 @@ func (m *processCluster) killCommit(dir string, k commitKill, want map[string]st
 	draw := rand.New(rand.NewPCG(k.seed, 9))
 	require.NoError(t, os.MkdirAll(dir, 0o700))
 	out := filepath.Join(dir, "out")
-	before := map[string]string{}
 	if k.perShard { // in this case the output exists already and is replaced
 		require.NoError(t, os.Mkdir(out, 0o700))
 		require.NoError(t, os.WriteFile(filepath.Join(out, "part-00000.csv"), []byte("old\n"), 0o600))
-		before = filesBelow(t, dir)
 	}
 	args := append(commitArgs(out, k.perShard), "--cluster", m.address, "--parallelism", "4", "--detach")
 	got := programs.Execute(t, m.environ, programs.Build(t, "./tests/commitjobs"), args...)
@@ -116,11 +114,6 @@ func (m *processCluster) killCommit(dir string, k commitKill, want map[string]st
 	}, waitLimit, 100*time.Millisecond, "seed %d: the job does not end", k.seed)
 	t.Logf("seed %d: the job is %s: %s", k.seed, state, detail)
 	m.requireFree()
-	if state == "failed" && k.perShard {
-		require.Contains(t, detail, "restarted while it ran", "seed %d: the job failed, so it must not have reached its commit", k.seed)
-		require.Equal(t, before, visibleBelow(t, dir), "seed %d: the job failed, so the output must be unchanged", k.seed)
-		return
-	}
 	require.Equal(t, "finished", state, "seed %d: the job must be finished: %s", k.seed, detail)
 	if !k.perShard {
 		require.Greater(t, strings.Count(m.output.String(), commitResumed), resumed, "seed %d: the job manager must have resumed the commit", k.seed)
@@ -140,16 +133,5 @@ func filesBelow(t testing.TB, dir string) map[string]string {
 		all[name] = string(data)
 		return err
 	}))
-	return all
-}
-
-// visibleBelow returns the same as filesBelow, without hidden files.
-func visibleBelow(t testing.TB, dir string) map[string]string {
-	all := filesBelow(t, dir)
-	for name := range all {
-		if strings.HasPrefix(name, ".") {
-			delete(all, name)
-		}
-	}
 	return all
 }

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -34,14 +35,15 @@ type processCluster struct {
 	manager *proctest.Cmd
 	tasks   []*proctest.Cmd // number of a task manager -> its process; nil after it was killed
 	slots   int
+	flags   []string // further flags of the job manager
 }
 
-// startProcesses starts a job manager and task managers.
-func startProcesses(t testing.TB, taskManagers, slots int) *processCluster {
+// startProcesses starts a job manager, with the given further flags, and task managers.
+func startProcesses(t testing.TB, taskManagers, slots int, flags ...string) *processCluster {
 	t.Helper()
 	dir := t.TempDir()
 	m := &processCluster{
-		t: t, dir: dir, output: new(transcript), slots: slots,
+		t: t, dir: dir, output: new(transcript), slots: slots, flags: flags,
 		environ: []string{"SUPERSTEP_TOKEN_FILE=" + filepath.Join(dir, "token")},
 		tasks:   make([]*proctest.Cmd, taskManagers),
 	}
@@ -68,8 +70,9 @@ var managerLine = regexp.MustCompile(`(?m)^job manager at (\S+)$`)
 
 func (m *processCluster) startManager(listen string) {
 	m.t.Helper()
-	cmd := proctest.Command(programs.Build(m.t, "./cmd/superstep"), "jobmanager", "--listen", listen, "--http", "off",
-		"--dir", filepath.Join(m.dir, "jm"), "--token-file", filepath.Join(m.dir, "token"), "--log-level", "info")
+	args := programs.With([]string{"jobmanager", "--listen", listen, "--http", "off",
+		"--dir", filepath.Join(m.dir, "jm"), "--token-file", filepath.Join(m.dir, "token"), "--log-level", "info"}, m.flags...)
+	cmd := proctest.Command(programs.Build(m.t, "./cmd/superstep"), args...)
 	said := new(transcript)
 	cmd.Stdout, cmd.Stderr = said, m.output
 	require.NoError(m.t, cmd.Start())
@@ -170,9 +173,17 @@ func (m *processCluster) submit(more ...string) *clientRun {
 // start starts the client of a job that uses all slots.
 func (m *processCluster) start(more ...string) *clientRun {
 	m.t.Helper()
-	args := programs.With([]string{"--cluster", m.address, "--parallelism", strconv.Itoa(len(m.tasks) * m.slots),
-		"--progress", "json"}, more...)
-	c := &clientRun{cmd: proctest.Command(programs.Build(m.t, "./tests/clusterjobs"), args...), ended: make(chan struct{})}
+	return m.startProgram(programs.Build(m.t, "./tests/clusterjobs"), programs.With([]string{"--progress", "json"}, more...)...)
+}
+
+// startProgram starts a program as the client of a job that uses all slots.
+func (m *processCluster) startProgram(path string, args ...string) *clientRun {
+	m.t.Helper()
+	args = append(args, "--cluster", m.address)
+	if !slices.Contains(args, "--parallelism") {
+		args = append(args, "--parallelism", strconv.Itoa(len(m.tasks)*m.slots))
+	}
+	c := &clientRun{cmd: proctest.Command(path, args...), ended: make(chan struct{})}
 	c.cmd.Env = append(os.Environ(), m.environ...)
 	c.cmd.Stdout, c.cmd.Stderr = &c.out, &c.err
 	require.NoError(m.t, c.cmd.Start())

@@ -23,9 +23,11 @@ type Cluster struct {
 	Logs         logsCommand         `cmd:"" help:"Print what the workers of a job wrote."`
 	Cancel       cancelCommand       `cmd:"" help:"Cancel jobs."`
 	Checkpoints  checkpointsCommand  `cmd:"" help:"List the checkpoints of a job, or those in a directory or S3."`
+	Savepoint    savepointCommand    `cmd:"" help:"Save the state of a running job at a place of its own, from which run --from continues."`
 	TaskManagers taskManagersCommand `cmd:"" name:"taskmanagers" aliases:"nodes" help:"List task managers and their slots."`
 	Cordon       cordonCommand       `cmd:"" help:"Keep new workers from a task manager; those that run there go on."`
 	Uncordon     uncordonCommand     `cmd:"" help:"Allow new workers on a task manager."`
+	Drain        drainCommand        `cmd:"" help:"Cordon a task manager, and make the jobs there go on elsewhere."`
 
 	TLS        TLSCommand        `cmd:"" name:"tls" help:"Make certificates."`
 	Config     ConfigCommand     `cmd:"" help:"Show the configuration."`

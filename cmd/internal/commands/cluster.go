@@ -15,6 +15,8 @@ type jobManager interface {
 	List(context.Context, *wire.ListRequest) (*wire.ListReply, error)
 	Show(context.Context, *wire.ShowRequest) (*wire.JobInfo, error)
 	Cancel(context.Context, *wire.CancelRequest) (*wire.CancelReply, error)
+	Savepoint(context.Context, *wire.SavepointRequest) (*wire.SavepointReply, error)
+	Drain(context.Context, *wire.DrainRequest) (*wire.DrainReply, error)
 	Cordon(context.Context, *wire.CordonRequest) (*wire.CordonReply, error)
 	Uncordon(context.Context, *wire.UncordonRequest) (*wire.CordonReply, error)
 	TaskManagers(context.Context, *wire.TaskManagersRequest) (*wire.TaskManagersReply, error)

@@ -1,0 +1,166 @@
+package checkpoint
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// A savepoint is a checkpoint that was copied to a place of its own, where no run removes it. A run
+// that continues from it may differ from the run that wrote it in more than one that continues from
+// its own checkpoints.
+
+// Stages names the stages of a queue, in order.
+type Stages struct {
+	Queue  string   `json:"queue"`
+	Stages []string `json:"stages"`
+}
+
+// Copy copies a checkpoint to another store, in which there must be none.
+func Copy(ctx context.Context, m *Manifest, from, to Store) error {
+	at := func(err error) error {
+		return fmt.Errorf("copy checkpoint %d from %s to %s: %w", m.Number, from, to, err)
+	}
+	present, err := to.List(ctx)
+	if err != nil {
+		return at(err)
+	}
+	for _, name := range present {
+		if _, ours := parseName(name); ours {
+			return at(fmt.Errorf("there is %s already: give each savepoint a place of its own", name))
+		}
+	}
+	for _, q := range m.Queues {
+		for _, b := range q.Blobs {
+			data, err := from.Get(ctx, b.Name, b.Size)
+			if err == nil {
+				err = b.verify(data)
+			}
+			if err == nil {
+				err = to.Put(ctx, b.Name, data)
+			}
+			if err != nil {
+				return at(fmt.Errorf("%s: %w", b.Name, err))
+			}
+		}
+	}
+	data, err := m.encode()
+	if err == nil {
+		err = to.Put(ctx, manifestName(m.Number), data)
+	}
+	if err != nil {
+		return at(err)
+	}
+	return nil
+}
+
+// LoadSavepoint returns the newest complete checkpoint in a store, for a run that may differ from
+// the one that wrote it in its program, arguments and parallelism. It must have the same number of
+// shards, the same seed, queues with the same stages, and no input that has changed. Pieces are verified and returned
+// as by Journal.Load. refused has an error for each newer checkpoint that cannot be used, and differs
+// says what is not as it was.
+func LoadSavepoint(ctx context.Context, store Store, run Run, needed Needed) (c *Checkpoint, differs []string, refused []error, err error) {
+	names, err := store.List(ctx)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	var found []int
+	for _, name := range names {
+		if n, ok := manifestNumber(name); ok {
+			found = append(found, n)
+		}
+	}
+	slices.SortFunc(found, func(a, b int) int { return cmp.Compare(b, a) })
+	for _, number := range found {
+		m, err := readManifest(ctx, store, number)
+		if err == nil {
+			if differs, err = run.fits(m); err != nil {
+				return nil, nil, refused, fmt.Errorf("checkpoint %s in %s: this run cannot continue from it: %w", manifestName(number), store, err)
+			}
+			c = &Checkpoint{Manifest: *m}
+			if c.Pieces, err = readPieces(ctx, store, m, needed, true); err == nil {
+				return c, differs, refused, nil
+			}
+		}
+		if ctx.Err() != nil {
+			return nil, nil, nil, context.Cause(ctx)
+		}
+		refused = append(refused, fmt.Errorf("checkpoint %s in %s: %w", manifestName(number), store, err))
+	}
+	if len(refused) > 0 {
+		return nil, nil, refused, errors.Join(refused...)
+	}
+	return nil, nil, nil, fmt.Errorf("there is no savepoint in %s", store)
+}
+
+// fits returns what differs between the run and the one that wrote a checkpoint, or an error if the
+// run cannot continue from it.
+func (r Run) fits(m *Manifest) (differs []string, err error) {
+	was := m.Run
+	switch {
+	case was.Shards != r.Shards:
+		return nil, fmt.Errorf("its run had %d shards, and this run has %d", was.Shards, r.Shards)
+	case was.Seed != r.Seed:
+		return nil, fmt.Errorf("its run had the seed %d, and this run has %d", was.Seed, r.Seed)
+	}
+	for _, f := range r.Facts {
+		if slices.ContainsFunc(was.Facts, func(o Fact) bool { return o.Name == f.Name && o != f }) {
+			return nil, fmt.Errorf("an input has changed since (%s)", f.Name)
+		}
+	}
+	for _, q := range m.Queues {
+		before, known := stagesOf(was.Queues, q.Name)
+		now, there := stagesOf(r.Queues, q.Name)
+		switch {
+		case !there:
+			return nil, fmt.Errorf("it has a state of queue %q, which this program does not have", q.Name)
+		case known && !slices.Equal(before, now):
+			return nil, fmt.Errorf("queue %q has other stages: %s", q.Name, stagesDiffer(before, now))
+		}
+	}
+	for _, q := range r.Queues {
+		if !slices.ContainsFunc(m.Queues, func(o Queue) bool { return o.Name == q.Queue }) {
+			differs = append(differs, fmt.Sprintf("queue %q begins at superstep 1, as it had no state yet", q.Queue))
+		}
+	}
+	if was.Job != r.Job {
+		differs = append(differs, fmt.Sprintf("it is of job %q", was.Job))
+	}
+	if was.Program != r.Program {
+		differs = append(differs, "it was written by another build of the program")
+	}
+	if names := argumentsDiffer(was.Arguments, r.Arguments); len(names) > 0 {
+		differs = append(differs, "its run had other arguments: "+strings.Join(names, ", "))
+	}
+	if was.Graph != r.Graph && len(differs) == 0 {
+		differs = append(differs, "the graph of its job differs")
+	}
+	return differs, nil
+}
+
+func stagesOf(all []Stages, queue string) (stages []string, ok bool) {
+	for _, s := range all {
+		if s.Queue == queue {
+			return s.Stages, true
+		}
+	}
+	return nil, false
+}
+
+// stagesDiffer names the first difference between the stages of a queue.
+func stagesDiffer(before, now []string) string {
+	for i := range max(len(before), len(now)) {
+		switch {
+		case i == len(now) || i < len(before) && before[i] != now[i] && !slices.Contains(now, before[i]):
+			return fmt.Sprintf("stage %d was %s, which is gone", i+1, before[i])
+		case i == len(before) || before[i] != now[i] && !slices.Contains(before, now[i]):
+			return fmt.Sprintf("stage %d is %s, which is new", i+1, now[i])
+		case before[i] != now[i]:
+			return fmt.Sprintf("stage %d was %s, and is %s", i+1, before[i], now[i])
+		}
+	}
+	return "none"
+}

@@ -1,0 +1,114 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/superstep-ml/superstep/engine/checkpoint"
+	"github.com/superstep-ml/superstep/engine/task"
+)
+
+// saveRequest is a request for a checkpoint now. Each queue that runs is saved after its current
+// superstep. The request is done when a checkpoint with all of these states is written.
+type saveRequest struct {
+	to   string // place to which the checkpoint is copied; "" if it is not
+	done func(m *checkpoint.Manifest, err error)
+
+	// handed has the queues whose states are awaited, and the superstep of each state; 0 until the
+	// state is handed over.
+	handed map[string]int
+}
+
+var errRunEnded = errors.New("the run has ended before its state was saved")
+
+// saveNow asks for a checkpoint now, and for a copy of it unless to is "". done is called once, from
+// another goroutine.
+func (s *saver) saveNow(to string, done func(m *checkpoint.Manifest, err error)) {
+	r := &saveRequest{to: to, done: done, handed: make(map[string]int)}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case <-s.quit:
+		go done(nil, errRunEnded)
+		return
+	default:
+	}
+	for queue := range s.running {
+		r.handed[queue], s.forced[queue] = 0, true
+	}
+	for key, c := range s.waiting { // of queues that have ended
+		if !s.running[key.queue] {
+			r.handed[key.queue] = c.Step
+		}
+	}
+	s.requests = append(s.requests, r)
+	s.wakeUp()
+}
+
+// isForced reports whether a queue is to be saved because of a request. mu is held.
+func (s *saver) isForced(queue string) bool {
+	s.running[queue] = true
+	return s.forced[queue]
+}
+
+// hand notes that the state of a queue is handed over. mu is held.
+func (s *saver) hand(queue string, c *task.Saved) {
+	delete(s.forced, queue)
+	if c.Last {
+		delete(s.running, queue)
+	}
+	for _, r := range s.requests {
+		if step, awaited := r.handed[queue]; awaited && step == 0 {
+			r.handed[queue] = c.Step
+		}
+	}
+}
+
+// waitsForNothing reports whether there is a request for which no state is awaited. mu is held.
+func (s *saver) waitsForNothing() bool {
+	return slices.ContainsFunc(s.requests, func(r *saveRequest) bool { return len(r.handed) == 0 })
+}
+
+// answer calls done of the requests for which all states have been written. It is called in the
+// saver's goroutine after a write of m, or after one that failed.
+func (s *saver) answer(m *checkpoint.Manifest, err error) {
+	s.mu.Lock()
+	var ready []*saveRequest
+	s.requests = slices.DeleteFunc(s.requests, func(r *saveRequest) bool {
+		if err == nil {
+			maps.DeleteFunc(r.handed, func(queue string, step int) bool {
+				return step > 0 && slices.ContainsFunc(m.Queues, func(q checkpoint.Queue) bool { return q.Name == queue && q.Superstep >= step })
+			})
+		}
+		if err != nil || len(r.handed) == 0 {
+			ready = append(ready, r)
+			return true
+		}
+		return false
+	})
+	if len(s.requests) == 0 {
+		clear(s.forced)
+	}
+	s.mu.Unlock()
+	for _, r := range ready {
+		if failed := err; failed == nil && r.to != "" {
+			r.done(m, s.copyTo(m, r.to))
+		} else {
+			r.done(m, failed)
+		}
+	}
+}
+
+// copyTo copies a checkpoint to a place of its own.
+func (s *saver) copyTo(m *checkpoint.Manifest, place string) error {
+	ctx, cancel := context.WithCancel(s.context)
+	defer cancel()
+	to, err := s.openPlace(ctx, place, func(error) { cancel() })
+	if err != nil {
+		return fmt.Errorf("savepoint: %w", err)
+	}
+	return errors.Join(checkpoint.Copy(ctx, m, s.store, to), to.Close())
+}

@@ -1,0 +1,97 @@
+package core
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+// A job leaves a task manager that is drained: it is saved, and then restarted on other task managers.
+// The loss of its attempt does not count for its restart strategy. If it has no checkpoints, it stays
+// until the time limit of the drain, and then begins again.
+
+// Drained says that the jobs on the task managers of a name must leave them. The task managers are
+// cordoned already.
+type Drained struct {
+	TaskManager string
+	// Within is the time after which jobs leave that could not be saved until then; 0 means that they
+	// stay until they are saved or have ended.
+	Within time.Duration
+}
+
+func (Drained) event() {}
+
+// move is what is left to do until a job leaves its task managers.
+type move struct {
+	cause string
+	by    time.Duration // counted time at which the job leaves in any case; 0 if there is none
+}
+
+// drained makes the jobs on the task managers of a name leave them.
+func (c *Core) drained(e Drained) {
+	for _, j := range slices.Clone(c.live) {
+		if !j.runsOn(e.TaskManager) {
+			continue
+		}
+		m := &move{cause: fmt.Sprintf("task manager %s is drained", e.TaskManager)}
+		if e.Within > 0 {
+			m.by = c.clock.Counted() + e.Within
+		}
+		if before := j.move; before != nil && before.by > 0 && (m.by == 0 || before.by < m.by) {
+			m.by = before.by
+		}
+		asked := j.move != nil
+		j.move = m
+		switch {
+		case j.info.State == wire.JobDeploying: // nothing is lost
+			c.moveAway(j)
+		case j.saves() && !asked:
+			c.askToSave(j, "", 0)
+		}
+	}
+}
+
+// runsOn reports whether a job that can leave has a worker on the task managers of a name.
+func (j *job) runsOn(name string) bool {
+	return (j.info.State == wire.JobDeploying || j.info.State == wire.JobRunning) &&
+		slices.ContainsFunc(j.workers, func(w *worker) bool { return w.taskManager.Name == name })
+}
+
+// Leaving returns the jobs on the task managers of a name that leave when these are drained, and
+// those that stay as they have no checkpoints.
+func (c *Core) Leaving(name string) (leave, stay []wire.JobID) {
+	for _, j := range c.live {
+		switch {
+		case !j.runsOn(name):
+		case j.saves() || j.info.State == wire.JobDeploying:
+			leave = append(leave, j.info.ID)
+		default:
+			stay = append(stay, j.info.ID)
+		}
+	}
+	return leave, stay
+}
+
+// movable makes a job leave that is saved, or could not be saved because its store fails. In that
+// case its last checkpoint is as good as a later attempt to write another one.
+func (c *Core) movable(j *job) {
+	if j.move != nil && j.info.State == wire.JobRunning {
+		c.moveAway(j)
+	}
+}
+
+// moveAway ends the current attempt of a job that has to leave a task manager.
+func (c *Core) moveAway(j *job) {
+	cause := j.move.cause
+	j.move = nil
+	c.restart(j, &wire.Failure{Kind: wire.ClusterFailure, Message: cause, Worker: -1, ExitCode: -1}, 0)
+}
+
+// leaveOverdue makes a job leave when the time for that is over.
+func (c *Core) leaveOverdue(j *job) {
+	if m := j.move; m != nil && m.by > 0 && c.clock.Counted() >= m.by {
+		c.moveAway(j)
+	}
+}

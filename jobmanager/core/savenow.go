@@ -1,0 +1,106 @@
+package core
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+// A client may ask for a checkpoint of a running job at once, and for a copy of it, a savepoint. The
+// core passes the request on to worker 0 and the answer back. It answers itself if the job does not
+// run, if it has no checkpoints, or if its attempt ends before the worker has answered.
+//
+// The core asks for checkpoints itself if a job has to leave a task manager (move.go).
+
+// SaveAsked says that a client asks for a checkpoint of a job. Request is a number of the shell, which
+// is not 0, for SaveAnswered.
+type SaveAsked struct {
+	ID      wire.JobID
+	Request int
+	Place   string // place of the savepoint; "" if there is none
+}
+
+func (SaveAsked) event() {}
+
+// SaveAnswered is the answer to SaveAsked.
+type SaveAnswered struct {
+	Request int
+	Saved   wire.Saved
+}
+
+func (SaveAnswered) effect() {}
+
+// save is a request for a checkpoint to which worker 0 has not answered.
+type save struct {
+	wire.Save
+	client int // number of the request of the shell; 0 if it is one of the core
+}
+
+// saveAsked processes a client's request for a checkpoint.
+func (c *Core) saveAsked(e SaveAsked) {
+	j, why := c.jobs[e.ID], ""
+	switch {
+	case j == nil:
+		why = "there is no such job"
+	case j.info.State != wire.JobRunning:
+		why = fmt.Sprintf("the job is %s: only a running job has a state", j.info.State)
+	case !j.saves():
+		why = "the job has no checkpoints: submit it with --checkpoint-dir"
+	}
+	if why != "" {
+		c.emit(SaveAnswered{Request: e.Request, Saved: wire.Saved{Failure: why}})
+		return
+	}
+	c.askToSave(j, e.Place, e.Request)
+}
+
+// saves reports whether the states of the job's queues are saved.
+func (j *job) saves() bool {
+	return j.spec.Run.Checkpoints != nil && j.spec.Run.Checkpoints.Dir != ""
+}
+
+// askToSave asks worker 0 of a running job for a checkpoint.
+func (c *Core) askToSave(j *job, place string, client int) {
+	c.saveNumber++
+	s := save{Save: wire.Save{Request: c.saveNumber, Place: place}, client: client}
+	j.saving = append(j.saving, s)
+	c.command(j.workers[0], wire.WorkerCommand{Save: &s.Save})
+}
+
+// repeatSaves asks worker w again for the checkpoints that it has not answered for, as a request or
+// an answer may be lost. Workers make no second checkpoint for a request.
+func (c *Core) repeatSaves(w *worker) {
+	if w.ref.Worker != 0 {
+		return
+	}
+	for _, s := range w.job.saving {
+		c.command(w, wire.WorkerCommand{Save: &s.Save})
+	}
+}
+
+// saved processes the answer of a worker to a request for a checkpoint.
+func (c *Core) saved(w *worker, a *wire.Saved) {
+	j := w.job
+	i := slices.IndexFunc(j.saving, func(s save) bool { return s.Request == a.Request })
+	if i < 0 {
+		return // a repeated answer
+	}
+	s := j.saving[i]
+	j.saving = slices.Delete(j.saving, i, i+1)
+	if s.client == 0 {
+		c.movable(j)
+		return
+	}
+	c.emit(SaveAnswered{Request: s.client, Saved: *a})
+}
+
+// dropSaves answers the requests for checkpoints of an attempt that has ended.
+func (c *Core) dropSaves(j *job) {
+	for _, s := range j.saving {
+		if s.client > 0 {
+			c.emit(SaveAnswered{Request: s.client, Saved: wire.Saved{Failure: "the workers of the job have ended before its state was saved"}})
+		}
+	}
+	j.saving = nil
+}
