@@ -168,6 +168,8 @@ func TestOptionsThatCannotBeUsed(t *testing.T) {
 		"--checkpoint-every is -1s: want a positive time or number of supersteps":                                                           CheckpointEvery(-time.Second),
 		"--checkpoint-every is -1 supersteps: want at least 1":                                                                              CheckpointSupersteps(-1),
 		"--checkpoint-every is both 1s and 2 supersteps: want one of them":                                                                  func(c *config) { CheckpointEvery(time.Second)(c); CheckpointSupersteps(2)(c) },
+		"--checkpoint-every is auto, and also a time or a number of supersteps: want one of them":                                           func(c *config) { CheckpointAuto(time.Hour)(c); CheckpointSupersteps(2)(c) },
+		"--mtbf is 0s: want a positive time":                                                                                                CheckpointAuto(0),
 		"--checkpoint-fail-after is -1s: want a positive time":                                                                              CheckpointFailAfter(-time.Second),
 		"--resume needs --checkpoint-dir, the directory with the checkpoints of the run to continue":                                        Resume(true),
 		"--checkpoint-every and --checkpoint-fail-after need --checkpoint-dir":                                                              CheckpointFailAfter(time.Second),

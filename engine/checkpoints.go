@@ -29,6 +29,8 @@ type checkpointConfig struct {
 	every     time.Duration
 	steps     int
 	failAfter time.Duration
+	auto      bool          // the cost of checkpoints decides in place of every and steps
+	mtbf      time.Duration // mean time between failures, for auto
 	resume    bool
 	savepoint string                   // place of the savepoint from which the run continues; "" if there is none
 	say       func(line string)        // tells the user where the run begins; nil means that nobody is told
@@ -61,7 +63,7 @@ type checkpointConfig struct {
 func CheckpointDir(dir string) Option { return func(c *config) { c.checkpoints.dir = dir } }
 
 // CheckpointEvery sets the time between two checkpoints; the default is DefaultCheckpointEvery.
-// It excludes CheckpointSupersteps.
+// It excludes CheckpointSupersteps and CheckpointAuto.
 func CheckpointEvery(d time.Duration) Option {
 	return func(c *config) { c.checkpoints.every = d }
 }
@@ -69,6 +71,15 @@ func CheckpointEvery(d time.Duration) Option {
 // CheckpointSupersteps saves the state of every queue after every n supersteps, instead of by
 // time. If supersteps take less time than writing, some of the states are not written.
 func CheckpointSupersteps(n int) Option { return func(c *config) { c.checkpoints.steps = n } }
+
+// CheckpointAuto chooses the time between two checkpoints from what they cost: sqrt(2·cost·mtbf),
+// Young's rule, from 1 s to 10 min. The cost is the time for which the subtasks of a queue stand
+// still while their states are encoded, which is measured. Until the first checkpoint of a queue,
+// the time is DefaultCheckpointEvery. mtbf is the mean time between failures that end the run, of
+// all machines together; DefaultMTBF is a guess for those who do not know it.
+func CheckpointAuto(mtbf time.Duration) Option {
+	return func(c *config) { c.checkpoints.auto, c.checkpoints.mtbf = true, mtbf }
+}
 
 // CheckpointFailAfter makes the run fail if no checkpoint could be written for this long, for
 // example because the disk is full. By default, and for 0, failures are logged and the run goes
@@ -105,11 +116,17 @@ func (c *checkpointConfig) check() error {
 		return bad("--checkpoint-every is %d supersteps: want at least 1", c.steps)
 	case c.every > 0 && c.steps > 0:
 		return bad("--checkpoint-every is both %v and %d supersteps: want one of them", c.every, c.steps)
+	case c.auto && (c.every > 0 || c.steps > 0):
+		return bad("--checkpoint-every is auto, and also a time or a number of supersteps: want one of them")
+	case !c.auto && c.mtbf != 0:
+		return bad("--mtbf is for --checkpoint-every auto")
+	case c.auto && c.mtbf <= 0:
+		return bad("--mtbf is %v: want a positive time", c.mtbf)
 	case c.failAfter < 0:
 		return bad("--checkpoint-fail-after is %v: want a positive time", c.failAfter)
 	case c.dir == "" && c.resume:
 		return bad("--resume needs --checkpoint-dir, the directory with the checkpoints of the run to continue")
-	case c.dir == "" && (c.every > 0 || c.steps > 0 || c.failAfter > 0):
+	case c.dir == "" && (c.every > 0 || c.steps > 0 || c.auto || c.failAfter > 0):
 		return bad("--checkpoint-every and --checkpoint-fail-after need --checkpoint-dir")
 	case strings.Contains(c.dir, "://") && !s3store.Is(c.dir):
 		return bad("--checkpoint-dir is %s: want a directory or %sBUCKET/PREFIX", c.dir, s3store.Scheme)
@@ -124,7 +141,7 @@ func (c *checkpointConfig) wire() (*wire.Checkpoints, error) {
 	if !c.on() {
 		return nil, nil
 	}
-	w := &wire.Checkpoints{Every: c.every, Supersteps: c.steps, FailAfter: c.failAfter, Resume: c.resume}
+	w := &wire.Checkpoints{Every: c.every, Supersteps: c.steps, MTBF: c.mtbf, FailAfter: c.failAfter, Resume: c.resume}
 	for _, p := range []struct {
 		place string
 		into  *string
@@ -149,6 +166,7 @@ type checkpointed struct {
 	// job and attempt identify the run on its cluster. They are zero if it has no cluster.
 	job     wire.JobID
 	attempt int
+	report  func(checkpointWrite) // called after each write of process 0; nil if nobody is told
 }
 
 // key identifies a run of several processes; see checkpoint.Journal.Announce.
@@ -171,7 +189,7 @@ func (c *config) openCheckpoints(ctx context.Context, r *checkpointed, fail cont
 		return nil, fmt.Errorf("--checkpoint-dir: %w", err)
 	}
 	s := newSaver(settings, c.logger, fail)
-	s.several = len(r.part.Slots) > 1
+	s.several, s.report = len(r.part.Slots) > 1, r.report
 	s.openPlace = func(ctx context.Context, place string, fail context.CancelCauseFunc) (checkpoint.Store, error) {
 		return c.openStore(ctx, place, r, fail)
 	}
@@ -282,9 +300,9 @@ func (c *checkpointConfig) environment() func(name string) string {
 // newSaver returns a saver that has neither opened a checkpoint nor started.
 func newSaver(settings *checkpointConfig, log hclog.Logger, fail context.CancelCauseFunc) *saver {
 	s := &saver{
-		log: log, fail: fail, every: settings.every, steps: settings.steps, failAfter: settings.failAfter,
+		log: log, fail: fail, every: settings.every, steps: settings.steps, failAfter: settings.failAfter, mtbf: settings.mtbf,
 		waiting: make(map[stateKey]*task.Saved), saved: make(map[string]time.Time), dueStep: make(map[string]int), from: make(map[string]*task.Cut),
-		running: make(map[string]bool), forced: make(map[string]bool),
+		running: make(map[string]bool), chosen: make(map[string]intervalFromCost), forced: make(map[string]bool),
 	}
 	if s.every == 0 {
 		s.every = DefaultCheckpointEvery

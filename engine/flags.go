@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"encoding"
 	"fmt"
 	"io"
@@ -39,7 +40,8 @@ type engineFlags struct {
 // checkpointFlags are the flags for checkpoints.
 type checkpointFlags struct {
 	CheckpointDir       string             `placeholder:"DIR" help:"Save the states of queues in this directory, or at s3://BUCKET/PREFIX, of this run alone, so that --resume can continue the run if it ends early."`
-	CheckpointEvery     checkpointInterval `placeholder:"TIME" help:"How often to save them: a time such as 30s, or supersteps such as 20steps (default: ${checkpoint_every})."`
+	CheckpointEvery     checkpointInterval `placeholder:"TIME" help:"How often to save them: a time such as 30s, supersteps such as 20steps, or auto, which chooses from what a checkpoint costs and from --mtbf (default: ${checkpoint_every})."`
+	MTBF                time.Duration      `name:"mtbf" placeholder:"TIME" help:"Mean time between failures of the run, all machines together, for --checkpoint-every auto (default: ${mtbf})."`
 	CheckpointFailAfter time.Duration      `placeholder:"TIME" help:"Fail if they could not be saved for this long, such as 10m (default: go on)."`
 	Resume              bool               `help:"Continue from the newest checkpoint in --checkpoint-dir."`
 	From                string             `placeholder:"DIR" help:"Continue from the savepoint in this directory, or at s3://BUCKET/PREFIX, also with another build of the program, other arguments or parallelism."`
@@ -47,21 +49,25 @@ type checkpointFlags struct {
 
 // checkpointInterval is the value of --checkpoint-every.
 type checkpointInterval struct {
+	auto       bool
 	every      time.Duration
 	supersteps int
 }
 
-// UnmarshalText reads a duration, or a number of supersteps such as 20steps.
+// UnmarshalText reads a duration, a number of supersteps such as 20steps, or auto.
 func (i *checkpointInterval) UnmarshalText(text []byte) (err error) {
 	in := strings.TrimSpace(string(text))
-	*i = checkpointInterval{}
+	*i = checkpointInterval{auto: in == "auto"}
+	if i.auto {
+		return nil
+	}
 	if n, steps := strings.CutSuffix(strings.TrimSuffix(in, "s"), "step"); steps {
 		i.supersteps, err = strconv.Atoi(strings.TrimSpace(n))
 	} else {
 		i.every, err = time.ParseDuration(in)
 	}
 	if err != nil || i.supersteps <= 0 && i.every <= 0 {
-		return fmt.Errorf("%q is neither a time such as 30s nor a number of supersteps such as 20steps", in)
+		return fmt.Errorf("%q is neither a time such as 30s nor a number of supersteps such as 20steps nor auto", in)
 	}
 	return nil
 }
@@ -72,8 +78,13 @@ func (c *checkpointFlags) options() []Option {
 	if c.CheckpointDir != "" {
 		opts = append(opts, CheckpointDir(c.CheckpointDir))
 	}
-	if i := c.CheckpointEvery; i != (checkpointInterval{}) {
+	if i := c.CheckpointEvery; i.auto {
+		opts = append(opts, CheckpointAuto(cmp.Or(c.MTBF, DefaultMTBF)))
+	} else if i != (checkpointInterval{}) {
 		opts = append(opts, CheckpointEvery(i.every), CheckpointSupersteps(i.supersteps))
+	}
+	if c.MTBF != 0 {
+		opts = append(opts, func(of *config) { of.checkpoints.mtbf = c.MTBF }) // an error unless the interval is auto
 	}
 	if c.CheckpointFailAfter != 0 {
 		opts = append(opts, CheckpointFailAfter(c.CheckpointFailAfter))
@@ -286,6 +297,7 @@ func kongOptions() []kong.Option {
 		"batch_rows": strconv.Itoa(DefaultBatchRows),
 
 		"checkpoint_every": DefaultCheckpointEvery.String(),
+		"mtbf":             strings.TrimSuffix(DefaultMTBF.String(), "0m0s"),
 		"restart_delay":    wire.DefaultRestartDelay.String(),
 		"restart_window":   wire.DefaultRestartWindow.String(),
 	}}

@@ -214,6 +214,19 @@ func (r *prepared) checkpointed() (*checkpointed, error) {
 	return &checkpointed{graph: r.graph, plan: r.plan, args: args, part: task.Whole(r.plan)}, err
 }
 
+// openCheckpoints opens the checkpoints of the run, and returns nil if it has none. Only a run with
+// checkpoints needs arguments that can be encoded.
+func (r *prepared) openCheckpoints(ctx context.Context, c *config, fail context.CancelCauseFunc) (*saver, error) {
+	if !c.checkpoints.on() {
+		return nil, nil
+	}
+	described, err := r.checkpointed()
+	if err != nil {
+		return nil, err
+	}
+	return c.openCheckpoints(ctx, described, fail)
+}
+
 // run runs the plan in this process.
 func (r *prepared) run(ctx context.Context, c *config) (*Result, error) {
 	smallPages := c.hugePages()
@@ -221,11 +234,7 @@ func (r *prepared) run(ctx context.Context, c *config) (*Result, error) {
 	r.store.slots = int64(r.plan.Slots)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	var checkpoints *saver
-	described, err := r.checkpointed()
-	if err == nil {
-		checkpoints, err = c.openCheckpoints(ctx, described, cancel)
-	}
+	checkpoints, err := r.openCheckpoints(ctx, c, cancel)
 	if err != nil {
 		r.store.release()
 		return nil, fmt.Errorf("%s: %w", jobTitle(r.graph.Job), err)

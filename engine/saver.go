@@ -39,12 +39,14 @@ type saver struct {
 	several bool                   // the run has several processes
 	log     hclog.Logger
 	fail    context.CancelCauseFunc
-	from    map[string]*task.Cut // states from which the queues continue
-	origin  *wire.Origin         // the checkpoint that has them; nil in processes other than 0
+	report  func(checkpointWrite) // of process 0, called after each write; nil if nobody is told
+	from    map[string]*task.Cut  // states from which the queues continue
+	origin  *wire.Origin          // the checkpoint that has them; nil in processes other than 0
 
 	every     time.Duration
 	steps     int // number of supersteps between two checkpoints; 0 means that every decides
 	failAfter time.Duration
+	mtbf      time.Duration // if it is positive, the cost of checkpoints decides in place of every
 
 	context context.Context // of the writes
 	cancel  context.CancelFunc
@@ -61,15 +63,16 @@ type saver struct {
 	mu       sync.Mutex
 	running  map[string]bool // queues that have done a superstep, and not their last
 	requests []*saveRequest
-	forced   map[string]bool          // queues that are due because of a request
-	waiting  map[stateKey]*task.Saved // states to be written
-	writing  map[stateKey]*task.Saved // states that are being written; nil if none are
-	urgent   bool                     // the waiting states are to be written at once
-	last     time.Time                // when the last write began, or the run
-	saved    map[string]time.Time     // when the last state of a queue was handed over
-	dueStep  map[string]int           // last superstep of a queue for which Due returned true, if steps and several decide
-	failing  time.Time                // when the first of the failed writes began, if the last write failed
-	retry    time.Time                // when to try again
+	forced   map[string]bool             // queues that are due because of a request
+	waiting  map[stateKey]*task.Saved    // states to be written
+	writing  map[stateKey]*task.Saved    // states that are being written; nil if none are
+	urgent   bool                        // the waiting states are to be written at once
+	last     time.Time                   // when the last write began, or the run
+	saved    map[string]time.Time        // when the last state of a queue was handed over
+	chosen   map[string]intervalFromCost // of queues that were saved, if mtbf is positive
+	dueStep  map[string]int              // last superstep of a queue for which Due returned true, if steps and several decide
+	failing  time.Time                   // when the first of the failed writes began, if the last write failed
+	retry    time.Time                   // when to try again
 	backoff  time.Duration
 }
 
@@ -135,7 +138,11 @@ func (s *saver) Due(queue string, step int) bool {
 		before = s.last // the run has begun, or another queue was written
 		s.saved[queue] = before
 	}
-	return !s.pending(queue) && (forced || time.Since(before) >= s.every)
+	every := s.every
+	if i, measured := s.chosen[queue]; measured {
+		every = i.interval
+	}
+	return !s.pending(queue) && (forced || time.Since(before) >= every)
 }
 
 // pending reports whether something is being written or, if there are several processes, a state of
@@ -156,6 +163,10 @@ func (s *saver) Save(queue string, c *task.Saved) {
 	}
 	s.waiting[stateKey{queue, c.Last}], s.saved[queue] = c, time.Now()
 	s.urgent = s.urgent || !c.Last || s.steps > 0 || s.parts != nil || len(s.requests) > 0
+	if s.mtbf > 0 {
+		s.chosen[queue] = s.chosen[queue].measured(c.Delay, s.mtbf)
+		s.log.Debug("a checkpoint delayed the supersteps", "queue", queue, "for", c.Delay, "next in", s.chosen[queue].interval)
+	}
 	s.hand(queue, c)
 	s.mu.Unlock()
 	s.wakeUp()
@@ -257,6 +268,9 @@ func (s *saver) write(states []checkpoint.State) {
 		s.log.Info("wrote a checkpoint", "number", m.Number, "bytes", m.Size(), "time", time.Since(began))
 	}
 	s.wrote(began, err)
+	if s.report != nil {
+		s.report(checkpointWrite{states: states, began: began, manifest: m, err: err})
+	}
 	s.answer(m, err)
 }
 

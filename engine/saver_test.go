@@ -478,3 +478,18 @@ func TestResumeComparesArguments(t *testing.T) {
 	require.NoError(t, err)
 	result.Release()
 }
+
+// TestArgumentsOfRunsWithoutCheckpoints requires that arguments that cannot be encoded, such as
+// functions, prevent checkpoints and nothing else.
+func TestArgumentsOfRunsWithoutCheckpoints(t *testing.T) {
+	job := Define("calls", func(b *Builder, size func() int) error {
+		Collect(numbers(b, size()), "rows")
+		return nil
+	})
+	size := func() int { return 3 }
+	result, err := Run(t.Context(), job, size)
+	require.NoError(t, err)
+	result.Release()
+	_, err = Run(t.Context(), job, size, CheckpointDir(t.TempDir()))
+	require.ErrorContains(t, err, "func() int cannot travel")
+}

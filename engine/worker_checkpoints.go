@@ -38,6 +38,7 @@ func (j *workerJob) openCheckpoints(ctx context.Context) (*wire.Origin, error) {
 	if c == nil {
 		return nil, nil
 	}
+	c.run.report = (&checkpointLog{tell: j.progress.checkpointed}).add
 	var err error
 	if c.saver, err = c.config.openCheckpoints(ctx, c.run, j.failCheckpoints); err != nil {
 		return nil, err

@@ -174,6 +174,9 @@ func (j *workerJob) config() (*config, error) {
 	}
 	if s := run.Checkpoints; s != nil {
 		opts = append(opts, CheckpointDir(s.Dir), CheckpointEvery(s.Every), CheckpointSupersteps(s.Supersteps), CheckpointFailAfter(s.FailAfter), Resume(s.Dir != "" && (s.Resume || d.Resume)), FromSavepoint(s.Savepoint))
+		if s.MTBF != 0 {
+			opts = append(opts, CheckpointAuto(s.MTBF))
+		}
 	}
 	if run.BatchRows != 0 {
 		opts = append(opts, BatchRows(run.BatchRows))

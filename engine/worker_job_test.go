@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -120,6 +121,29 @@ var checkingJob = Define("watchful", func(b *Builder, _ struct{}) error {
 
 // TestWorkersCheckQueues requires that CheckState and CheckBroadcasts also reach the workers of
 // a cluster.
+// TestWorkersHaveTheClientsCheckpoints requires that workers have those settings of checkpoints that
+// the client has, and that a job manager takes them.
+func TestWorkersHaveTheClientsCheckpoints(t *testing.T) {
+	for _, opts := range [][]Option{
+		{CheckpointDir("/shared")},
+		{CheckpointDir("s3://bucket/x"), CheckpointEvery(time.Minute), Resume(true)},
+		{CheckpointDir("/shared"), CheckpointSupersteps(3), CheckpointFailAfter(time.Hour)},
+		{CheckpointDir("/shared"), CheckpointAuto(DefaultMTBF)},
+	} {
+		c, err := newConfig(opts)
+		require.NoError(t, err)
+		spec := wire.JobSpec{Parallelism: 1, Shards: 8}
+		spec.Run.Checkpoints, err = c.checkpoints.wire()
+		require.NoError(t, err)
+		require.NoError(t, spec.Run.Checkpoints.Check())
+		environment, _ := fakeEnv(&fakePart{})
+		j := newWorkerJob(&worker{env: environment}, deployment(spec, 0, 1).Deployment)
+		got, err := j.config()
+		require.NoError(t, err)
+		require.Equal(t, c.checkpoints, got.checkpoints)
+	}
+}
+
 func TestWorkersCheckQueues(t *testing.T) {
 	for i := range 4 {
 		spec := specOf(t, checkingJob, struct{}{}, 1, CheckState(true), CheckBroadcasts(true))

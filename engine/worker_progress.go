@@ -11,18 +11,19 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// workerProgress gathers the events of a worker's part of a plan. It sends the progress every
-// ProgressInterval if it has changed, and at the end.
+// workerProgress gathers the events of a worker's part of a plan, and what its saver has written.
+// It sends both every ProgressInterval if they have changed, and at the end.
 type workerProgress struct {
 	sender *workerSender
 	queues map[string]int // position in state.Queues; empty except on worker 0
 
 	sent func() []wire.EdgeProgress // returns what was sent over each edge; nil if it is not counted
 
-	mu      sync.Mutex
-	state   wire.Progress
-	changed bool
-	maxima  []int // maximum number of supersteps of each queue, 0 if only the criterion ends it
+	mu          sync.Mutex
+	state       wire.Progress
+	changed     bool
+	checkpoints *wire.Checkpointed // to be sent; nil if it was sent
+	maxima      []int              // maximum number of supersteps of each queue, 0 if only the criterion ends it
 }
 
 // newWorkerProgress returns the progress of a worker for a plan. first says that the worker has
@@ -69,6 +70,22 @@ func (w *workerProgress) event(e task.Progress) {
 	w.changed = true
 }
 
+// checkpointed notes what the saver has written so far.
+func (w *workerProgress) checkpointed(c *wire.Checkpointed) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.checkpoints = c
+}
+
+// takeCheckpoints returns what is to be sent of the checkpoints, or nil.
+func (w *workerProgress) takeCheckpoints() *wire.Checkpointed {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c := w.checkpoints
+	w.checkpoints = nil
+	return c
+}
+
 // take returns a copy of the state if it has changed since the last call, or else nil. If
 // end is true, it always returns a copy, in which all queues are marked as ended.
 func (w *workerProgress) take(end bool) *wire.Progress {
@@ -113,9 +130,13 @@ func (w *workerProgress) tell(ctx context.Context) (stop func(succeeded bool)) {
 	}
 }
 
-// send sends p if it is not nil. If ctx ends first, p is dropped.
+// send sends p if it is not nil, and the checkpoints if they have changed. If ctx ends first, they
+// are dropped.
 func (w *workerProgress) send(ctx context.Context, p *wire.Progress) {
 	if p != nil {
 		_ = w.sender.send(ctx, &wire.FromWorker{Progress: p})
+	}
+	if c := w.takeCheckpoints(); c != nil {
+		_ = w.sender.send(ctx, &wire.FromWorker{Checkpointed: c})
 	}
 }

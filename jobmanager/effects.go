@@ -203,9 +203,9 @@ func (m *Manager) changed(info *wire.JobInfo) {
 }
 
 // withoutPlan returns a copy of info without the plan and the outcomes, which are stored
-// separately, and without progress.
+// separately, and without progress and checkpoints.
 func withoutPlan(info wire.JobInfo) *wire.JobInfo {
-	info.Plan, info.Outcomes, info.Progress = nil, nil, nil
+	info.Plan, info.Outcomes, info.Progress, info.Checkpoints = nil, nil, nil, nil
 	return &info
 }
 

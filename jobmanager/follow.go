@@ -202,6 +202,7 @@ func (f *follower) last(ctx context.Context) error {
 	if err := f.m.complete(&info); err != nil {
 		return err
 	}
+	info.Checkpoints = nil
 	return f.send(&wire.Event{Number: number, Time: info.Ended, State: &info})
 }
 

@@ -3,8 +3,10 @@ package jobmanager
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/superstep-ml/superstep/internal/wire"
+	"github.com/superstep-ml/superstep/jobmanager/core"
 )
 
 // Stats has the statistics of the job manager at one moment. Counters begin at 0 when the
@@ -31,6 +33,11 @@ type Stats struct {
 	// exchanges. Exchanges has both numbers for each exchange of the jobs that have not ended.
 	ExchangeRows, ExchangeBytes uint64
 	Exchanges                   []ExchangeStats
+	// Counters has counters of checkpoints, restarts and lost attempts of all jobs.
+	core.Counters
+	// CheckpointAges has the age of the newest checkpoint of each job that runs and has
+	// checkpoints.
+	CheckpointAges map[wire.JobID]time.Duration
 	// ResultBytes counts the bytes of collected rows and printed text that jobs sent to their
 	// clients.
 	ResultBytes uint64
@@ -107,6 +114,7 @@ func (m *Manager) Stats() Stats {
 	s := Stats{
 		Jobs: make(map[wire.JobState]int), Ended: make(map[wire.JobState]uint64),
 		TaskManagers: m.core.TaskManagers(m.clock()), Slots: o.Slots, Free: o.Free, Cordoned: o.Cordoned,
+		Counters: m.core.Counters(), CheckpointAges: m.core.CheckpointAges(m.clock()),
 		ResultBytes:   m.totals.result,
 		ArtifactBytes: kept, ArtifactCache: m.config.ArtifactCache,
 		DiskFree: free, TakesJobs: ready,

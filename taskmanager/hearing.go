@@ -134,6 +134,7 @@ func (w *worker) understand(f *wire.FromWorker) (trigger, payload) {
 	note(f.Resolved != nil, saidResolved)
 	note(f.Prepared != nil, saidPrepared)
 	note(f.Progress != nil, saidProgress)
+	note(f.Checkpointed != nil, saidCheckpointed)
 	note(f.Saved != nil, saidSaved)
 	note(f.Collected != nil, saidBulk)
 	note(f.Output != nil, saidBulk)
@@ -144,8 +145,8 @@ func (w *worker) understand(f *wire.FromWorker) (trigger, payload) {
 		return saidGarbage, w.protocolFailure("a frame has %d messages, not one", len(meanings))
 	}
 	event.Ready, event.Resolved, event.Prepared, event.Progress = f.Ready, f.Resolved, f.Prepared, f.Progress
+	event.Finished, event.Committed, event.Failed, event.Checkpointed = f.Finished, f.Committed, f.Failed, f.Checkpointed
 	event.Saved = f.Saved
-	event.Finished, event.Committed, event.Failed = f.Finished, f.Committed, f.Failed
 	p.event = &event
 	if resolves := w.deployment.Mode == wire.ResolveMode; resolves && f.Ready != nil || !resolves && f.Resolved != nil {
 		return saidGarbage, w.protocolFailure("it sent %q, which it was not asked for", meanings[0])

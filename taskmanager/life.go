@@ -73,6 +73,7 @@ const (
 	saidResolved
 	saidPrepared
 	saidProgress
+	saidCheckpointed
 	saidSaved
 	saidBulk // a frame Collected or Output
 	saidFinished
@@ -98,7 +99,7 @@ const (
 	triggers = iota
 )
 
-var triggerNames = [triggers]string{"fetched", "unstarted", "exited", "beat", "ready", "resolved", "prepared", "progress", "saved", "bulk", "finished", "committed", "failed", "garbage", "prepare", "start", "commit", "save", "cancel", "exit", "kill", "ran out", "silent", "undeliverable", "stopped"}
+var triggerNames = [triggers]string{"fetched", "unstarted", "exited", "beat", "ready", "resolved", "prepared", "progress", "checkpointed", "saved", "bulk", "finished", "committed", "failed", "garbage", "prepare", "start", "commit", "save", "cancel", "exit", "kill", "ran out", "silent", "undeliverable", "stopped"}
 
 // String returns a short description of the trigger.
 func (h trigger) String() string {
@@ -180,6 +181,7 @@ func lifeTable() (t [states][triggers]move) {
 	set(saidGarbage, kill, killed, alive...)
 	set(saidBeat, none, building, starting)
 	set(saidProgress, none, building, starting)
+	set(saidCheckpointed, none, building, starting)
 	set(saidBulk, deliver, building, starting)
 	set(saidReady, report, idle, silent...)
 	set(saidResolved, report, leaving, silent...)
@@ -188,6 +190,7 @@ func lifeTable() (t [states][triggers]move) {
 	set(saidCommitted, report, committed, committing)
 	set(saidFailed, report, leaving, alive...)
 	stay(saidProgress, report, running)
+	stay(saidCheckpointed, report, running, cancelling) // another attempt may continue from the last checkpoint
 	stay(saidSaved, report, running, done)
 	set(saidCommitted, report, leaving, finishingCommit)
 	set(saidFailed, report, leaving, finishingCommit)

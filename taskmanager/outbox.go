@@ -17,9 +17,9 @@ import (
 // outbox also has the list of workers: from its deployment until its Ended is sent, a worker is
 // listed in every heartbeat. It keeps what workers have reported besides progress until their
 // Ended is acknowledged, because a restarted job manager does not know what its predecessor has
-// acknowledged. The memory of an outbox is bounded: a worker has few events other
-// than progress, each of which occurs once, and only the last waiting progress of a worker is
-// kept.
+// acknowledged. The memory of an outbox is bounded: a worker has few events that
+// occur once, and of those that occur again and again, progress and checkpoints, only the last of a
+// worker is kept.
 type outbox struct {
 	mu             sync.Mutex
 	next           uint64 // number of the last event that was put; events are numbered from 1
@@ -60,25 +60,34 @@ func (o *outbox) deployed(ref wire.WorkerRef) {
 	o.running[ref] = true
 }
 
-// put appends an event. If e is progress and the last waiting event of the same worker is
-// progress too, e replaces that event.
+// recurs reports whether e is of a kind that occurs again and again, so that a later event of the
+// kind has everything of an earlier one.
+func recurs(e *wire.WorkerEvent) bool { return e.Progress != nil || e.Checkpointed != nil }
+
+// replaces reports whether e has everything of an earlier event.
+func replaces(e, earlier *wire.WorkerEvent) bool {
+	return e.WorkerRef == earlier.WorkerRef && (e.Progress != nil && earlier.Progress != nil || e.Checkpointed != nil && earlier.Checkpointed != nil)
+}
+
+// put appends an event. If e recurs, and only such events of the worker wait behind one that e
+// replaces, e takes its place.
 func (o *outbox) put(e wire.WorkerEvent) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	defer o.wake()
-	if e.Progress != nil {
-		for i := len(o.waiting) - 1; i >= 0; i-- {
-			if w := &o.waiting[i]; w.WorkerRef == e.WorkerRef {
-				if w.Progress == nil {
-					break
-				}
-				w.Progress = e.Progress
-				return
-			}
-		}
-	}
 	if e.Progress == nil && e.Ended == nil && o.running[e.WorkerRef] {
-		o.said[e.WorkerRef] = append(o.said[e.WorkerRef], e)
+		said := slices.DeleteFunc(o.said[e.WorkerRef], func(s wire.WorkerEvent) bool { return replaces(&e, &s) })
+		o.said[e.WorkerRef] = append(said, e)
+	}
+	for i := len(o.waiting) - 1; i >= 0 && recurs(&e); i-- {
+		w := &o.waiting[i].WorkerEvent
+		if replaces(&e, w) {
+			*w = e
+			return
+		}
+		if w.WorkerRef == e.WorkerRef && !recurs(w) {
+			break
+		}
 	}
 	o.append(e)
 }
@@ -187,6 +196,9 @@ func (o *outbox) pop() *wire.FromTaskManager {
 		o.waiting = slices.Delete(o.waiting, 0, 1)
 		if e.Ended != nil {
 			delete(o.running, e.WorkerRef)
+		}
+		if e.Checkpointed != nil {
+			o.unacknowledged = slices.DeleteFunc(o.unacknowledged, func(u event) bool { return replaces(&e.WorkerEvent, &u.WorkerEvent) })
 		}
 		if e.Progress == nil { // lost progress need not be sent again, because newer progress will follow
 			o.unacknowledged = append(o.unacknowledged, e)

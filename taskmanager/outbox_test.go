@@ -33,6 +33,8 @@ func TestOutbox(t *testing.T) {
 				o.put(wire.WorkerEvent{WorkerRef: worker, Ready: &wire.Ready{}})
 			case "progress":
 				o.put(wire.WorkerEvent{WorkerRef: worker, Progress: &wire.Progress{Vertices: []wire.VertexProgress{{Rows: rows}}}})
+			case "checkpointed":
+				o.put(wire.WorkerEvent{WorkerRef: worker, Checkpointed: &wire.Checkpointed{Written: int(rows)}})
 			case "finished":
 				o.put(wire.WorkerEvent{WorkerRef: worker, Finished: &wire.Finished{}})
 			case "failed":
@@ -84,6 +86,8 @@ func printTold(o *outbox) string {
 			fmt.Fprintf(&out, "%s ready\n", m.Worker.WorkerRef)
 		case m.Worker.Progress != nil:
 			fmt.Fprintf(&out, "%s progress %d\n", m.Worker.WorkerRef, m.Worker.Progress.Vertices[0].Rows)
+		case m.Worker.Checkpointed != nil:
+			fmt.Fprintf(&out, "%s checkpointed %d\n", m.Worker.WorkerRef, m.Worker.Checkpointed.Written)
 		case m.Worker.Finished != nil:
 			fmt.Fprintf(&out, "%s finished\n", m.Worker.WorkerRef)
 		case m.Worker.Failed != nil:
@@ -101,11 +105,15 @@ func TestOutboxIsBounded(t *testing.T) {
 	o := newOutbox()
 	for i := range 10_000 {
 		o.put(wire.WorkerEvent{WorkerRef: ref, Progress: &wire.Progress{Vertices: make([]wire.VertexProgress, 1)}})
+		o.put(wire.WorkerEvent{WorkerRef: ref, Checkpointed: &wire.Checkpointed{Written: i}})
 		o.beat()
-		if i%2 == 0 {
+		if i%4 == 0 {
 			printTold(o)
 		}
 	}
-	require.LessOrEqual(t, len(o.waiting)+len(o.unacknowledged), 1)
+	require.Len(t, o.waiting, 2)
+	require.Len(t, o.unacknowledged, 1)
+	o.reconnect()
+	require.Regexp(t, `checkpointed 9999\n$`, printTold(o))
 	require.LessOrEqual(t, len(o.marks), maxBeats)
 }

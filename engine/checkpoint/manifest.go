@@ -140,9 +140,15 @@ type Blob struct {
 // Size returns the number of bytes of all blobs of the checkpoint.
 func (m *Manifest) Size() (sum int64) {
 	for _, q := range m.Queues {
-		for _, b := range q.Blobs {
-			sum += b.Size
-		}
+		sum += q.Size()
+	}
+	return sum
+}
+
+// Size returns the number of bytes of all blobs of the state.
+func (q *Queue) Size() (sum int64) {
+	for _, b := range q.Blobs {
+		sum += b.Size
 	}
 	return sum
 }

@@ -5,6 +5,7 @@ import (
 	"iter"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/superstep-ml/superstep/engine/plan"
 	"github.com/superstep-ml/superstep/shared/sharding"
@@ -35,6 +36,9 @@ type Saved struct {
 	// Here is the range of the subtasks in this process, and Subtasks is the number of all.
 	Here     sharding.Range
 	Subtasks int
+	// Delay is the longest time for which a subtask of this process stood still to encode its part.
+	// The other subtasks of the queue wait for it before the end of the next superstep.
+	Delay time.Duration
 }
 
 // Pieces yields the bytes of the state that this process has. Their numbers among the pieces that
@@ -96,7 +100,8 @@ func (e *Env) from(queue string) (*Cut, error) {
 // verdict of each superstep, so that all of them have saved before the next state is saved.
 type saving struct {
 	parts []CutPart
-	cut   *Cut // everything but the parts; from subtask 0
+	took  []time.Duration // time that each part took
+	cut   *Cut            // everything but the parts; from subtask 0
 	done  atomic.Int32
 }
 
@@ -108,9 +113,11 @@ func (m *member) save(step int, last, stopped bool) error {
 		return m.call(m.betweenStages, func() (err error) {
 			g := m.gang
 			s := &g.saving
-			if s.parts[m.index-g.here.Lo], err = m.body.Save(); err != nil {
+			here, began := m.index-g.here.Lo, time.Now()
+			if s.parts[here], err = m.body.Save(); err != nil {
 				return err
 			}
+			s.took[here] = time.Since(began)
 			if m.index == 0 {
 				s.cut = g.cutAfter(step, last, stopped)
 				s.cut.Elapsed += m.stageEnd
@@ -124,6 +131,7 @@ func (m *member) save(step int, last, stopped bool) error {
 				all.Cut = *s.cut
 			}
 			all.Parts, s.cut = slices.Clone(s.parts), nil
+			all.Delay = slices.Max(s.took)
 			clear(s.parts)
 			m.run.env.Checkpoints.Save(g.queue.Name, all)
 			return nil

@@ -1,9 +1,12 @@
 package task
 
 import (
+	"context"
 	"math"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -129,4 +132,43 @@ func TestCheckpointFailures(t *testing.T) {
 	got = g.run(t, t.Context(), 2, Env{Checkpoints: &stateStore{due: func(int) bool { return true }}}, queueHooks(gang))
 	require.ErrorIs(t, got.err, errBoom)
 	require.ErrorContains(t, got.err, "subtask 1 of 2")
+}
+
+// delays is a Checkpointer that saves after every superstep and keeps the delays.
+type delays struct {
+	stateStore
+	all []time.Duration
+}
+
+func (k *delays) Save(queue string, s *Saved) {
+	k.stateStore.Save(queue, s)
+	k.all = append(k.all, s.Delay)
+}
+
+// TestCheckpointDelay requires that the delay of a checkpoint is the time of the slowest subtask, and
+// has neither the time of stages nor that of other checkpoints.
+func TestCheckpointDelay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := &delays{stateStore: stateStore{due: func(int) bool { return true }}}
+		saves := make([]int, 3)
+		gang := &testGang{
+			loop: func(subtask int) *testLoop {
+				return &testLoop{stages: func(b *testLoop) []Stage {
+					return []Stage{{Node: 3, Run: func() error {
+						time.Sleep(time.Duration(1+subtask) * time.Second)
+						return b.comm.Barrier(b.context)
+					}}}
+				}}
+			},
+			save: func(b *testLoop) error {
+				i := b.context.Subtask
+				saves[i]++
+				time.Sleep(time.Duration(30*saves[i]-10*i) * time.Millisecond)
+				return nil
+			},
+		}
+		got := queueGraph(8, 3, false, plan.Compute).run(t, context.Background(), 3, Env{Checkpoints: k}, queueHooks(gang))
+		require.NoError(t, got.err)
+		require.Equal(t, []time.Duration{30 * time.Millisecond, 60 * time.Millisecond, 90 * time.Millisecond}, k.all)
+	})
 }

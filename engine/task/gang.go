@@ -58,7 +58,7 @@ type gang struct {
 // begin initialises the gang. If the gang continues from a Cut, it takes its state from there.
 func (g *gang) begin() {
 	g.first, g.seriesIndex, g.cutParts = 1, make(map[string]int), make([]CutPart, g.here.Len())
-	g.saving.parts = make([]CutPart, g.here.Len())
+	g.saving.parts, g.saving.took = make([]CutPart, g.here.Len()), make([]time.Duration, g.here.Len())
 	from := g.resumed
 	if from == nil {
 		return

@@ -13,10 +13,12 @@ type Checkpoints struct {
 	// Dir is a directory that all machines of the cluster share, an absolute path, or a place in
 	// an S3-compatible store such as s3://bucket/prefix.
 	Dir string `msgpack:"dir"`
-	// Every is the time between two checkpoints, and Supersteps the number of supersteps. If both
-	// are 0, the workers use their default.
+	// Every is the time between two checkpoints, and Supersteps the number of supersteps. MTBF is the
+	// mean time between failures, from which, and from the cost of a checkpoint, the workers choose
+	// the time between two. If all are 0, the workers use their default.
 	Every      time.Duration `msgpack:"every,omitempty"`
 	Supersteps int           `msgpack:"supersteps,omitempty"`
+	MTBF       time.Duration `msgpack:"mtbf,omitempty"`
 	FailAfter  time.Duration `msgpack:"fail_after,omitempty"` // 0 means never
 	// Savepoint is the place of the savepoint from which the job continues, like Dir; "" if there
 	// is none.
@@ -25,17 +27,22 @@ type Checkpoints struct {
 	Resume bool `msgpack:"resume,omitempty"`
 }
 
+// DefaultMTBF is the mean time between failures if it is to be known and nobody gives one.
+const DefaultMTBF = 24 * time.Hour
+
 // Check returns an error for the first setting that cannot be used.
 func (c *Checkpoints) Check() error {
 	switch {
-	case c.Dir == "" && (c.Savepoint == "" || c.Every > 0 || c.Supersteps > 0 || c.FailAfter > 0 || c.Resume):
+	case c.Dir == "" && (c.Savepoint == "" || c.Every > 0 || c.Supersteps > 0 || c.MTBF > 0 || c.FailAfter > 0 || c.Resume):
 		return errors.New("there is no directory for them")
 	case c.Dir != "" && !filepath.IsAbs(c.Dir) && !strings.Contains(c.Dir, "://"):
 		return fmt.Errorf("the directory %q is not an absolute path", c.Dir)
 	case c.Savepoint != "" && !filepath.IsAbs(c.Savepoint) && !strings.Contains(c.Savepoint, "://"):
 		return fmt.Errorf("the savepoint %q is not an absolute path", c.Savepoint)
-	case c.Every < 0 || c.Supersteps < 0 || c.FailAfter < 0:
+	case c.Every < 0 || c.Supersteps < 0 || c.MTBF < 0 || c.FailAfter < 0:
 		return errors.New("a time or a number of supersteps is negative")
+	case c.MTBF > 0 && (c.Every > 0 || c.Supersteps > 0):
+		return errors.New("their interval is to be chosen, and is given as well: want one of them")
 	case c.Every > 0 && c.Supersteps > 0:
 		return fmt.Errorf("both every %v and every %d supersteps: want one of them", c.Every, c.Supersteps)
 	}
@@ -72,9 +79,9 @@ type Origin struct {
 
 // OriginQueue is a queue in a checkpoint.
 type OriginQueue struct {
-	Name      string `msgpack:"name"`
-	Superstep int    `msgpack:"superstep"`       // the last superstep that was done
-	Ended     bool   `msgpack:"ended,omitempty"` // no superstep follows
+	Name      string `msgpack:"name" json:"name"`
+	Superstep int    `msgpack:"superstep" json:"superstep"`             // the last superstep that was done
+	Ended     bool   `msgpack:"ended,omitempty" json:"ended,omitempty"` // no superstep follows
 }
 
 // Begins reports whether all queues begin at superstep 1.
@@ -100,4 +107,44 @@ func (o *Origin) String() string {
 		from += fmt.Sprintf(" and savepoint %d", o.Savepoint)
 	}
 	return fmt.Sprintf("%s of %s: %s", from, o.Written.Local().Format("2006-01-02 15:04:05"), strings.Join(where, ", "))
+}
+
+// MaxCheckpointsTold is the largest number of checkpoints in Checkpointed.Newest.
+const MaxCheckpointsTold = 10
+
+// Checkpointed says what has become of the checkpoints of an attempt. Worker 0 sends it after
+// writes. It has the whole of the attempt so far, so that a later one replaces an earlier one.
+type Checkpointed struct {
+	Written int     `msgpack:"written" json:"written"` // number of checkpoints
+	Failed  int     `msgpack:"failed" json:"failed"`   // number of writes that failed
+	Bytes   int64   `msgpack:"bytes" json:"bytes"`     // bytes that were written
+	Seconds float64 `msgpack:"seconds" json:"seconds"` // seconds that all writes took, except for those that failed
+	// Newest has the last checkpoints, oldest first.
+	Newest []WrittenCheckpoint `msgpack:"newest,omitempty" json:"newest,omitempty"`
+	// Failing describes the writes that failed since the last checkpoint. It is nil if none did.
+	Failing *FailedCheckpoints `msgpack:"failing,omitempty" json:"failing,omitempty"`
+}
+
+// WrittenCheckpoint describes a checkpoint that was written.
+type WrittenCheckpoint struct {
+	Number  int       `msgpack:"number" json:"number"` // number of the checkpoint in its store
+	Written time.Time `msgpack:"written" json:"written"`
+	Seconds float64   `msgpack:"seconds" json:"seconds"` // seconds that it took to write
+	Bytes   int64     `msgpack:"bytes" json:"bytes"`     // size, with the states that earlier checkpoints have written
+	// Queues says how far each queue was. If there are very many, More is the number of the others.
+	Queues []OriginQueue `msgpack:"queues" json:"queues"`
+	More   int           `msgpack:"more,omitempty" json:"more,omitempty"`
+}
+
+// FailedCheckpoints describes writes that failed one after the other.
+type FailedCheckpoints struct {
+	Since time.Time `msgpack:"since" json:"since"` // time at which the first of them began
+	Count int       `msgpack:"count" json:"count"`
+	Error string    `msgpack:"error" json:"error"` // of the last of them
+}
+
+// JobCheckpoints says what has become of the checkpoints of all attempts of a job.
+type JobCheckpoints struct {
+	Dir          string `msgpack:"dir" json:"dir"` // Checkpoints.Dir of the job
+	Checkpointed `msgpack:",inline"`
 }

@@ -80,6 +80,8 @@ type JobInfo struct {
 	// Origin says from which checkpoint the attempt continues. It is nil if the job has no
 	// checkpoints, and before worker 0 has chosen one.
 	Origin *Origin `msgpack:"origin,omitempty" json:"-"`
+	// Checkpoints is nil if the job has no checkpoints, and in lists and events.
+	Checkpoints *JobCheckpoints `msgpack:"checkpoints,omitempty" json:"checkpoints,omitempty"`
 	// Artifact is the SHA-256 of the executable that all workers run, and Build is its version.
 	Artifact    string    `msgpack:"artifact" json:"artifact,omitempty"`
 	Build       string    `msgpack:"build,omitempty" json:"build,omitempty"`

@@ -20,17 +20,17 @@ import (
 func messages() []any {
 	return []any{
 		new(Checkpoints), new(Origin), new(OriginQueue), new(Save), new(Saved), new(SavepointRequest), new(SavepointReply), new(DrainRequest), new(DrainReply),
-		new(Ack), new(Beat), new(Cancel), new(CancelReply), new(CancelRequest), new(Cordon), new(CordonReply), new(CordonRequest), new(UncordonRequest), new(Avoidance), new(Chunk), new(Collected),
+		new(Ack), new(Beat), new(Cancel), new(CancelReply), new(CancelRequest), new(Cordon), new(CordonReply), new(CordonRequest), new(UncordonRequest), new(Avoidance), new(Checkpointed), new(Chunk), new(Collected),
 		new(Commit), new(Committed), new(Credential), new(Delivered), new(Delivery), new(Deployment), new(Ended),
 		new(Event), new(Exit), new(Failure), new(FetchRequest), new(Finished), new(FollowRequest),
-		new(FromTaskManager), new(FromWorker), new(HasArtifactReply), new(HasArtifactRequest), new(Heartbeat),
-		new(JobInfo), new(JobSpec), new(Kill), new(Leave), new(ListReply), new(ListRequest), new(LogChunk),
+		new(FailedCheckpoints), new(FromTaskManager), new(FromWorker), new(HasArtifactReply), new(HasArtifactRequest), new(Heartbeat),
+		new(JobCheckpoints), new(JobInfo), new(JobSpec), new(Kill), new(Leave), new(ListReply), new(ListRequest), new(LogChunk),
 		new(LogsRequest), new(LostAttempt), new(Restart), new(TaskManagerInfo), new(TaskManagersReply), new(TaskManagersRequest), new(Output), new(Overview),
 		new(OverviewRequest), new(Placed), new(Platform), new(Prepare), new(Prepared), new(Progress),
 		new(QueueProgress), new(Ready), new(Refused), new(Register), new(Registered), new(ReportedValue),
 		new(Resolved), new(ResultInfo), new(ResultPiece), new(ResultRequest), new(ResultsReply), new(ResultsRequest), new(RunOptions), new(ShowRequest), new(SlotRange), new(Start), new(SubmitReply),
 		new(SubmitRequest), new(ToTaskManager), new(ToWorker), new(EdgeProgress), new(UploadReply), new(VertexProgress),
-		new(WorkerCommand), new(WorkerEvent), new(WorkerRef),
+		new(WorkerCommand), new(WorkerEvent), new(WorkerRef), new(WrittenCheckpoint),
 	}
 }
 

@@ -58,16 +58,17 @@ type Leave struct {
 
 // WorkerEvent is an event of a worker. Exactly one pointer is set.
 type WorkerEvent struct {
-	WorkerRef `msgpack:",inline"`
-	Ready     *Ready     `msgpack:"ready,omitempty"`
-	Resolved  *Resolved  `msgpack:"resolved,omitempty"`
-	Prepared  *Prepared  `msgpack:"prepared,omitempty"`
-	Progress  *Progress  `msgpack:"progress,omitempty"`
-	Saved     *Saved     `msgpack:"saved,omitempty"`
-	Finished  *Finished  `msgpack:"finished,omitempty"`
-	Committed *Committed `msgpack:"committed,omitempty"`
-	Failed    *Failure   `msgpack:"failed,omitempty"`
-	Ended     *Ended     `msgpack:"ended,omitempty"`
+	WorkerRef    `msgpack:",inline"`
+	Ready        *Ready        `msgpack:"ready,omitempty"`
+	Resolved     *Resolved     `msgpack:"resolved,omitempty"`
+	Prepared     *Prepared     `msgpack:"prepared,omitempty"`
+	Progress     *Progress     `msgpack:"progress,omitempty"`
+	Saved        *Saved        `msgpack:"saved,omitempty"`
+	Checkpointed *Checkpointed `msgpack:"checkpointed,omitempty"`
+	Finished     *Finished     `msgpack:"finished,omitempty"`
+	Committed    *Committed    `msgpack:"committed,omitempty"`
+	Failed       *Failure      `msgpack:"failed,omitempty"`
+	Ended        *Ended        `msgpack:"ended,omitempty"`
 }
 
 // Ended says that the worker's process has ended, or was never started, so that its slots are

@@ -10,7 +10,7 @@ package wire
 //	Prepare (worker 0 only) ─────────►            begins the sinks
 //	           ◄────────────────────── Prepared
 //	Start ───────────────────────────►            joins the sinks, runs its subtasks
-//	           ◄────────────────────── Progress, Collected, Output …
+//	           ◄────────────────────── Progress, Collected, Output, Checkpointed …
 //	           ◄────────────────────── Finished   (or Failed)
 //	Commit (worker 0 only) ──────────►            makes the sinks' output visible
 //	           ◄────────────────────── Committed
@@ -130,17 +130,18 @@ type Exit struct{}
 
 // FromWorker is a message of a worker. Exactly one field is set.
 type FromWorker struct {
-	Beat      *Beat      `msgpack:"beat,omitempty"`
-	Ready     *Ready     `msgpack:"ready,omitempty"`
-	Resolved  *Resolved  `msgpack:"resolved,omitempty"`
-	Prepared  *Prepared  `msgpack:"prepared,omitempty"`
-	Progress  *Progress  `msgpack:"progress,omitempty"`
-	Saved     *Saved     `msgpack:"saved,omitempty"`
-	Collected *Collected `msgpack:"collected,omitempty"`
-	Output    *Output    `msgpack:"output,omitempty"`
-	Finished  *Finished  `msgpack:"finished,omitempty"`
-	Committed *Committed `msgpack:"committed,omitempty"`
-	Failed    *Failure   `msgpack:"failed,omitempty"`
+	Beat         *Beat         `msgpack:"beat,omitempty"`
+	Ready        *Ready        `msgpack:"ready,omitempty"`
+	Resolved     *Resolved     `msgpack:"resolved,omitempty"`
+	Prepared     *Prepared     `msgpack:"prepared,omitempty"`
+	Progress     *Progress     `msgpack:"progress,omitempty"`
+	Saved        *Saved        `msgpack:"saved,omitempty"`
+	Checkpointed *Checkpointed `msgpack:"checkpointed,omitempty"`
+	Collected    *Collected    `msgpack:"collected,omitempty"`
+	Output       *Output       `msgpack:"output,omitempty"`
+	Finished     *Finished     `msgpack:"finished,omitempty"`
+	Committed    *Committed    `msgpack:"committed,omitempty"`
+	Failed       *Failure      `msgpack:"failed,omitempty"`
 }
 
 // Beat says that the worker is alive.

@@ -31,6 +31,8 @@ type Core struct {
 	live  []*job // jobs that have not ended or still have workers, in order of submission
 	ended []*job // jobs that have ended, in the order in which they ended
 
+	counters Counters
+
 	rethink bool // slots or waiting jobs have changed since the last call of schedule
 	effects []Effect
 }
@@ -45,6 +47,7 @@ func New(config Config) *Core {
 		taskManagers: make(map[string]*taskManager),
 		cordons:      make(map[string]wire.Cordon),
 		jobs:         make(map[wire.JobID]*job),
+		counters:     Counters{Lost: make(map[wire.FailureKind]uint64)},
 	}
 	maps.Copy(c.cordons, config.Cordons)
 	c.config.History, c.config.Resume, c.config.Doubts, c.config.Cordons = nil, nil, nil, nil

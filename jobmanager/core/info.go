@@ -73,12 +73,12 @@ func (c *Core) Job(id wire.JobID) (wire.JobInfo, bool) {
 	return info, true
 }
 
-// Jobs returns all jobs without their progress, newest first.
+// Jobs returns all jobs without their progress and checkpoints, newest first.
 func (c *Core) Jobs() []wire.JobInfo {
 	all := make([]wire.JobInfo, 0, len(c.jobs))
 	for _, j := range c.jobs {
 		info := j.snapshot()
-		info.Progress = nil
+		info.Progress, info.Checkpoints = nil, nil
 		all = append(all, info)
 	}
 	slices.SortFunc(all, func(a, b wire.JobInfo) int {

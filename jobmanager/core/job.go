@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"slices"
@@ -48,8 +49,10 @@ type job struct {
 	computed    bool          // all workers have finished, so the job is not restarted any more
 	unwanted    bool          // a cancellation was requested while the core looked for a cause, so the job is not restarted any more
 
-	saving []save // requests for checkpoints that worker 0 has not answered
-	move   *move  // nil unless the job has to leave a task manager
+	earlier wire.Checkpointed // what the attempts before the current one have reported of their checkpoints
+	newest  time.Duration     // when the core learned of the newest checkpoint, or the job first ran; 0 before
+	saving  []save            // requests for checkpoints that worker 0 has not answered
+	move    *move             // nil unless the job has to leave a task manager
 
 	deciding bool          // the job failed because workers lost contact with each other; the cause is not known yet
 	decideBy time.Duration // counted time until which the core waits for the cause
@@ -129,6 +132,9 @@ func (c *Core) submit(e Submitted) {
 	}}
 	if e.Slots <= 0 {
 		j.info.State, j.info.Slots = wire.JobResolving, 0
+	}
+	if s := e.Spec.Run.Checkpoints; s != nil && s.Dir != "" {
+		j.info.Checkpoints = &wire.JobCheckpoints{Dir: s.Dir}
 	}
 	j.restarts.settings = e.Spec.Restart.WithDefaults()
 	c.jobs[e.ID] = j
@@ -303,6 +309,7 @@ func (c *Core) startAll(j *job) {
 	}
 	c.moveJob(j, jobStarted, detail)
 	j.info.Started, j.started = c.wall(), c.clock.Counted()
+	j.newest = cmp.Or(j.newest, c.now)
 	start := j.start()
 	for _, w := range j.workers {
 		w.state, _ = workerTable.next(w.state, toldStart)

@@ -309,6 +309,9 @@ func (w *world) deliver(t require.TestingT, e Send) {
 // changed requires that followers see only transitions that jobTable contains. Failing and
 // cancelling may be skipped if the job has no workers that must end first.
 func (w *world) changed(t require.TestingT, j wire.JobInfo) {
+	if c := j.Checkpoints; c != nil {
+		require.LessOrEqual(t, len(c.Newest), min(c.Written, wire.MaxCheckpointsTold))
+	}
 	before, known := w.seen[j.ID]
 	w.seen[j.ID] = j.State
 	if j.State == wire.JobRestarting {
@@ -516,6 +519,10 @@ func (w *world) say(t *rapid.T, conn int, ref wire.WorkerRef, what workerEvent) 
 			e.Failed.Message = userError
 		}
 	case toldStart:
+		if rapid.Bool().Draw(t, "wrote") {
+			e.Checkpointed = checkpointedReport(rapid.IntRange(0, 30).Draw(t, "written"), rapid.IntRange(0, 3).Draw(t, "failed"), "full")
+			break
+		}
 		e.Progress = &wire.Progress{Vertices: make([]wire.VertexProgress, rapid.IntRange(0, 3).Draw(t, "vertices"))}
 	case processEnded:
 		e.Ended = &wire.Ended{}

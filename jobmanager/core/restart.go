@@ -138,6 +138,7 @@ func (c *Core) attemptLost(j *job, f *wire.Failure, how ending) bool {
 		// Attempts that come further by checkpoints do not crash in the same way.
 		l.crash, l.outside = fmt.Sprintf("%s, code %d, signal %q, from %s", shorten(firstLine(f.Message), maxCause), f.ExitCode, f.Signal, origin(j.info.Origin)), f.Kind != wire.UserFailure
 	}
+	c.counters.countLost(f.Kind)
 	delay, why := j.restarts.lost(l)
 	if why != "" {
 		j.refused = why
@@ -151,6 +152,7 @@ func (c *Core) attemptLost(j *job, f *wire.Failure, how ending) bool {
 func (c *Core) restart(j *job, f *wire.Failure, delay time.Duration) {
 	now := c.clock.Counted()
 	j.move = nil
+	c.counters.Restarts++
 	c.moveJob(j, jobLost, "")
 	j.info.Failure, j.info.Restarts = nil, j.restarts.count
 	j.info.Lost = append(slices.Clone(j.info.Lost), wire.LostAttempt{
@@ -196,6 +198,9 @@ func (c *Core) restartDue(j *job) {
 	}
 	c.moveJob(j, jobRestarts, "")
 	j.resolver, j.workers, j.outcomes, j.info.Workers = nil, nil, nil, nil
+	if s := j.info.Checkpoints; s != nil {
+		j.earlier = s.Checkpointed
+	}
 	j.ready, j.finished, j.preparing, j.started, j.ranBefore, j.fencedUntil = 0, 0, false, 0, 0, 0
 	j.adopted, j.awaited = false, 0
 	j.queued, c.rethink = true, true

@@ -24,7 +24,7 @@ import (
 //
 //	register CONN NAME [slots= inc= id= platform= version= memory= running=JOB/ATTEMPT/WORKER,...]
 //	beat CONN [running= ailing=]  default of running: the workers that were deployed there and have not ended
-//	submit JOB [slots= wait= artifact= resident= platform= resolve restart= attempts= delay= window=]  default of restart: none
+//	submit JOB [slots= wait= artifact= resident= platform= resolve restart= attempts= delay= window= checkpoints=DIR]  default of restart: none
 //	say JOB/ATTEMPT/WORKER REPORT [conn=]
 //	all JOB REPORT             reports for every worker of the job that has not ended, in order
 //	cordon NAME [REASON] | uncordon NAME | drain NAME [within=]
@@ -35,9 +35,9 @@ import (
 //	leave CONN REASON | cut CONN REASON
 //	wait TIME [silent=CONN,...]  time passes with ticks and heartbeats of the connected task managers
 //	sleep TIME                 time passes without a tick
-//	jobs | job JOB | taskmanagers | overview
+//	jobs | job JOB | taskmanagers | overview | counters
 //
-// Reports: ready [fp= at=], resolved, prepared, progress ROWS [STEP], finished,
+// Reports: ready [fp= at=], resolved, prepared, progress ROWS [STEP], checkpointed WRITTEN FAILED [ERROR], finished,
 // committed, failed KIND MESSAGE [| OUTPUTS], ended [KIND EXITCODE|SIGNAL MESSAGE] [crashed=no].
 func TestStories(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
@@ -292,6 +292,9 @@ func (s *scenario) submit(id wire.JobID, options map[string]string) string {
 	if p := options["platform"]; p != "" {
 		spec.Platform.OS, spec.Platform.Arch, _ = strings.Cut(p, "/")
 	}
+	if dir := options["checkpoints"]; dir != "" {
+		spec.Run.Checkpoints = &wire.Checkpoints{Dir: dir}
+	}
 	spec.Restart = wire.Restart{Strategy: wire.RestartNone}
 	if dir := options["checkpoints"]; dir != "" {
 		spec.Run.Checkpoints = &wire.Checkpoints{Dir: dir}
@@ -363,6 +366,8 @@ func (s *scenario) report(conn int, ref wire.WorkerRef, words []string, options 
 		if len(words) > 2 {
 			e.Progress.Queues = []wire.QueueProgress{{Superstep: number(s.t, words[2])}}
 		}
+	case "checkpointed":
+		e.Checkpointed = checkpointedReport(number(s.t, words[1]), number(s.t, words[2]), strings.Join(words[3:], " "))
 	case "finished":
 		e.Finished = &wire.Finished{Outcome: []byte(fmt.Sprintf("outcome-%d", ref.Worker))}
 	case "committed":
@@ -559,6 +564,7 @@ func (s *scenario) show(words []string) string {
 		for _, a := range j.Lost {
 			fmt.Fprintf(&b, "  attempt %d, +%s to +%s: %s\n", a.Number, a.Began.Sub(storyBegin), a.Ended.Sub(storyBegin), a.Cause)
 		}
+		b.WriteString(checkpointsText(&j, s.core.CheckpointAges(s.now)))
 		if j.Progress != nil {
 			fmt.Fprintf(&b, "  progress %+v\n", *j.Progress)
 		}
@@ -580,6 +586,9 @@ func (s *scenario) show(words []string) string {
 			fmt.Fprintf(&b, ", %d slots cordoned", o.Cordoned)
 		}
 		b.WriteString("\n")
+	case "counters":
+		n := s.core.Counters()
+		fmt.Fprintf(&b, "  %d checkpoints, %d failed, %d bytes, %.1fs, %d restarts, lost %v\n", n.Checkpoints, n.FailedCheckpoints, n.CheckpointBytes, n.CheckpointSeconds, n.Restarts, n.Lost)
 	default:
 		s.t.Fatalf("unknown line %q", words[0])
 	}

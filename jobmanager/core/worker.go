@@ -133,6 +133,8 @@ func (c *Core) reported(e Reported) {
 	switch {
 	case e.Progress != nil:
 		c.progressed(w, e.Progress)
+	case e.Checkpointed != nil:
+		c.checkpointed(w, e.Checkpointed)
 	case e.Ended != nil:
 		how := lost
 		if e.Ended.Crashed {

@@ -17,6 +17,7 @@
 //	GET  /api/v1/jobs/{id}/plan            ?form=json|text|dot
 //	GET  /api/v1/jobs/{id}/vertices        with rows and shards done
 //	GET  /api/v1/jobs/{id}/supersteps      with the values that queues report
+//	GET  /api/v1/jobs/{id}/checkpoints     the last ones, and what prevents further ones
 //	GET  /api/v1/jobs/{id}/events          server-sent events: states and progress, never rows
 //	GET  /api/v1/jobs/{id}/results         what a job that has finished collected and printed
 //	GET  /api/v1/jobs/{id}/results/{name}  ?format=csv|arrow|text, or by Accept
@@ -74,6 +75,13 @@
 //	superstep_exchange_bytes_total      size in memory of the rows sent over exchanges
 //	superstep_job_exchange_rows         rows sent over one exchange of a live job; labels job, edge (index in its plan)
 //	superstep_job_exchange_bytes        size in memory of these rows; same labels
+//	superstep_checkpoints_total         checkpoints written
+//	superstep_checkpoint_failures_total  writes of checkpoints that failed
+//	superstep_checkpoint_bytes_total    bytes written as checkpoints
+//	superstep_checkpoint_seconds_total  time that writes of checkpoints took, except for those that failed
+//	superstep_job_checkpoint_age_seconds  time since the newest checkpoint of a running job that has checkpoints, or since it began to run; label job
+//	superstep_job_restarts_total        restarts of jobs
+//	superstep_attempts_lost_total       attempts that were lost; label kind: user (the program crashed), lost, peer (a connection between workers), misuse, cluster
 //	superstep_result_bytes_total        collected rows and printed text that jobs sent
 //	superstep_artifact_bytes            size of all stored executables
 //	superstep_artifact_limit_bytes      limit of the size of all stored executables

@@ -128,6 +128,25 @@ func TestSubmissionsWithDefaults(t *testing.T) {
 	require.Equal(t, wire.JobSpec{Name: "kmeans", Args: []byte{0x80}, Parallelism: 1, Shards: 128, Version: wire.Version, Run: wire.RunOptions{IfExists: "fail"}}, f.submitted[0])
 }
 
+// TestCheckpointIntervals requires that a submission gives the interval of checkpoints by time, by
+// supersteps, or by the mean time between failures.
+func TestCheckpointIntervals(t *testing.T) {
+	for given, want := range map[string]wire.Checkpoints{
+		``:                                       {},
+		`,"checkpoint_every":"5s"`:               {Every: 5 * time.Second},
+		`,"checkpoint_supersteps":7`:             {Supersteps: 7},
+		`,"checkpoint_every":"auto"`:             {MTBF: wire.DefaultMTBF},
+		`,"checkpoint_every":"auto","mtbf":"8h"`: {MTBF: 8 * time.Hour},
+	} {
+		f := newFake(t)
+		s := serve(t, f, nil)
+		got := s.ask("POST /api/v1/jobs", `{"name":"kmeans","checkpoint_dir":"/d"`+given+`}`)
+		require.Equal(t, http.StatusCreated, got.code, got.body)
+		want.Dir = "/d"
+		require.Equal(t, &want, f.submitted[0].Run.Checkpoints)
+	}
+}
+
 func TestSubmissionsThatAreRefused(t *testing.T) {
 	f := newFake(t)
 	s := serve(t, f, nil)
@@ -150,10 +169,16 @@ func TestSubmissionsThatAreRefused(t *testing.T) {
 		`{"name":"k","restart_delay":"-1s"}`:      "restart_delay",
 		`{"name":"k","restart_window":"long"}`:    "restart_window",
 		`{"name":"k","restart_attempts":1.5}`:     "restart_attempts",
-		`{"name":"k","if_exists":"append"}`:       "if_exists",
-		`{"name":"k","log_level":"loud"}`:         "log_level",
-		`{"name":"k","args":{"x":` + nested(65):   "levels deep",
-		`{"name":"k","args":{"x":` + nested(5000): "levels deep",
+		`{"name":"k","checkpoint_every":"often"}`: "checkpoint_every",
+		`{"name":"k","checkpoint_every":"auto"}`:  "no directory",
+		`{"name":"k","checkpoint_dir":"/d","mtbf":"1h"}`:                                         "checkpoint_every is not auto",
+		`{"name":"k","checkpoint_dir":"/d","checkpoint_every":"auto","mtbf":"0s"}`:               "mtbf is 0s",
+		`{"name":"k","checkpoint_dir":"/d","checkpoint_every":"auto","mtbf":"-1h"}`:              `mtbf "-1h"`,
+		`{"name":"k","checkpoint_dir":"/d","checkpoint_every":"auto","checkpoint_supersteps":3}`: "chosen",
+		`{"name":"k","if_exists":"append"}`:                                                      "if_exists",
+		`{"name":"k","log_level":"loud"}`:                                                        "log_level",
+		`{"name":"k","args":{"x":` + nested(65):                                                  "levels deep",
+		`{"name":"k","args":{"x":` + nested(5000):                                                "levels deep",
 	} {
 		got := s.ask("POST /api/v1/jobs", body)
 		require.Contains(t, []int{400, 415}, got.code, body)
@@ -253,4 +278,17 @@ func TestReadinessIsTheJobManagers(t *testing.T) {
 	require.Equal(t, 503, got.code)
 	require.Equal(t, "the job manager is not ready: its disk has 3 MiB free", got.problem(t).Error)
 	require.Equal(t, 200, s.ask("GET /healthz", "").code, "/healthz must succeed although the job manager is not ready")
+}
+
+// TestCheckpointsOfAJob requires that the document has all that is known of a job's checkpoints,
+// and an empty list where a job has written none.
+func TestCheckpointsOfAJob(t *testing.T) {
+	s := serve(t, newFake(t), nil)
+	require.JSONEq(t, `{"dir":"s3://b/p","written":12,"failed":3,"bytes":1200,"seconds":4.5,
+		"newest":[{"number":12,"written":"2026-01-02T15:04:05Z","seconds":0.25,"bytes":150,"more":2,
+			"queues":[{"name":"init","superstep":4,"ended":true},{"name":"train","superstep":7,"ended":false}]}],
+		"failing":{"since":"2026-01-02T15:04:05Z","count":2,"error":"no space left"}}`, s.ask("GET /api/v1/jobs/run/checkpoints", "").body)
+	require.JSONEq(t, `{"dir":"/shared","written":0,"failed":0,"bytes":0,"seconds":0,"newest":[]}`, s.ask("GET /api/v1/jobs/bad-1/checkpoints", "").body)
+	none := s.ask("GET /api/v1/jobs/new/checkpoints", "").problem(t)
+	require.Equal(t, Error{Error: "job new-1 has no checkpoints", Hint: "submit the job with checkpoint_dir"}, none)
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/security"
 	"github.com/superstep-ml/superstep/internal/wire"
 	"github.com/superstep-ml/superstep/jobmanager"
+	"github.com/superstep-ml/superstep/jobmanager/core"
 )
 
 var _ Manager = (*jobmanager.Manager)(nil)
@@ -260,6 +261,16 @@ func progress() *wire.Progress {
 	}
 }
 
+func checkpoints() *wire.JobCheckpoints {
+	return &wire.JobCheckpoints{Dir: "s3://b/p", Checkpointed: wire.Checkpointed{
+		Written: 12, Failed: 3, Bytes: 1200, Seconds: 4.5,
+		Newest: []wire.WrittenCheckpoint{{Number: 12, Written: born, Seconds: 0.25, Bytes: 150, More: 2, Queues: []wire.OriginQueue{
+			{Name: "init", Superstep: 4, Ended: true}, {Name: "train", Superstep: 7},
+		}}},
+		Failing: &wire.FailedCheckpoints{Since: born, Count: 2, Error: "no space left"},
+	}}
+}
+
 // planOf returns a small plan with a queue.
 func planOf(t testing.TB) []byte {
 	t.Helper()
@@ -288,9 +299,9 @@ func newFake(t testing.TB) *fake {
 		jobs: []wire.JobInfo{
 			{ID: "run-1", Name: "kmeans", State: wire.JobRunning, Parallelism: 2, Slots: 2, Shards: 8, Seed: math.MaxUint64, Attempt: 1, Fingerprint: "f", Submitted: born, Started: born,
 				Workers:  []wire.Placed{{TaskManager: "tm", Slots: wire.SlotRange{Lo: 0, Hi: 2}, Address: "10.0.0.1:1"}},
-				Progress: progress(), Plan: planOf(t)},
+				Progress: progress(), Plan: planOf(t), Checkpoints: checkpoints()},
 			{ID: "new-1", Name: "kmeans", State: wire.JobResolving, Detail: "the inputs are looked at", Parallelism: 1, Shards: 128, Submitted: born},
-			{ID: "bad-1", Name: "iris", State: wire.JobFailed, Detail: "worker 0", Parallelism: 1, Slots: 1, Shards: 128, Attempt: 1, Artifact: "ab", Submitted: born, Started: born, Ended: born,
+			{ID: "bad-1", Name: "iris", State: wire.JobFailed, Detail: "worker 0", Parallelism: 1, Slots: 1, Shards: 128, Attempt: 1, Artifact: "ab", Checkpoints: &wire.JobCheckpoints{Dir: "/shared"}, Submitted: born, Started: born, Ended: born,
 				Failure: &wire.Failure{Kind: wire.UserFailure, Message: "panic: boom", Worker: 0, TaskManager: "tm", ExitCode: 2, LastLines: []string{"goroutine 1"}}},
 			{ID: "bad-2", Name: "iris", State: wire.JobFailed, Parallelism: 1, Slots: 1, Shards: 128, Submitted: born, Ended: born,
 				Failure: &wire.Failure{Kind: wire.ClusterFailure, Message: "disk full", Worker: -1, ExitCode: -1}},
@@ -306,7 +317,9 @@ func newFake(t testing.TB) *fake {
 			Jobs: map[wire.JobState]int{wire.JobRunning: 1, wire.JobFailed: 2}, Ended: map[wire.JobState]uint64{wire.JobFailed: 5},
 			TaskManagers: []wire.TaskManagerInfo{{ID: "a", Name: "tm", State: "alive", HeardAgo: 250 * time.Millisecond}, {ID: "a", Name: "tm", State: "alive"}, {ID: "\xff", Name: "\xfe", State: "away"}, {ID: "b", Name: "gone", State: "lost"},
 				{ID: "c", Name: "sick", State: "alive", Cordon: &wire.Cordon{}, Avoided: &wire.Avoidance{}}, {Name: "absent\xff", State: "absent", Cordon: &wire.Cordon{}}, {Name: "absent\xfe", State: "absent", Cordon: &wire.Cordon{}}},
-			Slots: 4, Free: 2, Cordoned: 1, Supersteps: 9, Compute: 1.5, Communicate: 0.25, Rows: 1000, ExchangeRows: 70, ExchangeBytes: 700, Exchanges: []jobmanager.ExchangeStats{{Job: "run", Edge: 3, Rows: 7, Bytes: 77}}, ResultBytes: 12, ArtifactBytes: 34, ArtifactCache: 56, Followers: 3, DiskFree: 5, TakesJobs: false,
+			Counters:       core.Counters{Checkpoints: 21, FailedCheckpoints: 22, CheckpointBytes: 23, CheckpointSeconds: 2.5, Restarts: 24, Lost: map[wire.FailureKind]uint64{wire.LostFailure: 25}},
+			CheckpointAges: map[wire.JobID]time.Duration{"run": 1500 * time.Millisecond},
+			Slots:          4, Free: 2, Cordoned: 1, Supersteps: 9, Compute: 1.5, Communicate: 0.25, Rows: 1000, ExchangeRows: 70, ExchangeBytes: 700, Exchanges: []jobmanager.ExchangeStats{{Job: "run", Edge: 3, Rows: 7, Bytes: 77}}, ResultBytes: 12, ArtifactBytes: 34, ArtifactCache: 56, Followers: 3, DiskFree: 5, TakesJobs: false,
 		},
 	}
 }

@@ -145,8 +145,8 @@ var (
 )
 
 func (c clusterCollector) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descBuild, descSlots, descFree, descCordonedSlots, descJobs, descEnded, descTaskManagers, descHeard, descCordoned, descAvoided, descSupersteps,
-		descSeconds, descRows, descSentRows, descSentBytes, descEdgeRows, descEdgeBytes, descResults, descArtifacts, descCache, descDisk, descTakes, descFollowers} {
+	for _, d := range append([]*prometheus.Desc{descBuild, descSlots, descFree, descCordonedSlots, descJobs, descEnded, descTaskManagers, descHeard, descCordoned, descAvoided, descSupersteps,
+		descSeconds, descRows, descSentRows, descSentBytes, descEdgeRows, descEdgeBytes, descResults, descArtifacts, descCache, descDisk, descTakes, descFollowers}, restartDescs...) {
 		out <- d
 	}
 }
@@ -187,6 +187,7 @@ func (c clusterCollector) Collect(out chan<- prometheus.Metric) {
 	}
 	gauge(descTakes, truth(s.TakesJobs))
 	gauge(descFollowers, float64(s.Followers))
+	collectRestarts(&s, gauge, counter)
 	collectTaskManagers(s.TaskManagers, gauge)
 }
 

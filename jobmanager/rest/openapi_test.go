@@ -246,6 +246,10 @@ var requests = []struct {
 	{"GET", "/api/v1/jobs/{id}/vertices", "/api/v1/jobs/nope/vertices", "", nil, 404},
 	{"GET", "/api/v1/jobs/{id}/supersteps", "/api/v1/jobs/run/supersteps", "", nil, 200},
 	{"GET", "/api/v1/jobs/{id}/supersteps", "/api/v1/jobs/new/supersteps", "", nil, 404},
+	{"GET", "/api/v1/jobs/{id}/checkpoints", "/api/v1/jobs/run/checkpoints", "", nil, 200},
+	{"GET", "/api/v1/jobs/{id}/checkpoints", "/api/v1/jobs/bad-1/checkpoints", "", nil, 200},
+	{"GET", "/api/v1/jobs/{id}/checkpoints", "/api/v1/jobs/new/checkpoints", "", nil, 404},
+	{"GET", "/api/v1/jobs/{id}/checkpoints", "/api/v1/jobs/nope/checkpoints", "", nil, 404},
 	{"GET", "/api/v1/jobs/{id}/events", "/api/v1/jobs/run/events", "", nil, 200},
 	{"GET", "/api/v1/jobs/{id}/events", "/api/v1/jobs/run/events", "", []string{"Last-Event-ID: 4"}, 204},
 	{"GET", "/api/v1/jobs/{id}/events", "/api/v1/jobs/run/events", "", []string{"Last-Event-ID: last"}, 400},
@@ -288,7 +292,7 @@ func TestRoutesAreThoseOfTheDocument(t *testing.T) {
 	s := serve(t, newFake(t), nil)
 	doc := described(t, s)
 	paths := doc["paths"].(map[string]any)
-	require.Equal(t, 22, len(paths))
+	require.Equal(t, 23, len(paths))
 	for path, item := range paths {
 		got := s.ask("DELETE "+strings.NewReplacer("{id}", "run-1", "{name}", "rows", "{taskmanager}", "tm").Replace(path), "")
 		require.Equal(t, http.StatusMethodNotAllowed, got.code, path)

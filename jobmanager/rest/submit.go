@@ -36,8 +36,9 @@ type Submission struct {
 	RestartDelay         string         `json:"restart_delay,omitempty" doc:"from the loss to the next attempt, such as 5s; exponential-delay doubles it every time, up to a minute; default 1s"`
 	RestartWindow        string         `json:"restart_window,omitempty" doc:"period of failure-rate; for exponential-delay, how long an attempt runs before the delay is the first again; default 10m"`
 	CheckpointDir        string         `json:"checkpoint_dir,omitempty" doc:"where the states of queues are saved while the job runs: a directory that the task managers share, or s3://BUCKET/PREFIX"`
-	CheckpointEvery      string         `json:"checkpoint_every,omitempty" doc:"how often, such as 30s, which is the default"`
+	CheckpointEvery      string         `json:"checkpoint_every,omitempty" doc:"how often, such as 30s, which is the default, or auto: chosen from what a checkpoint costs and from mtbf"`
 	CheckpointSupersteps int            `json:"checkpoint_supersteps,omitempty" doc:"how often, in supersteps, in place of checkpoint_every"`
+	MTBF                 string         `json:"mtbf,omitempty" doc:"mean time between failures of the job, all machines together, for checkpoint_every auto; default 24h"`
 	CheckpointFailAfter  string         `json:"checkpoint_fail_after,omitempty" doc:"fail if they could not be saved for this long; default: go on"`
 	Resume               bool           `json:"resume,omitempty" doc:"whether the job continues from the newest checkpoint that is there already"`
 	BatchRows            int            `json:"batch_rows,omitempty" doc:"rows per batch; 0: the default"`
@@ -118,6 +119,9 @@ func (b *Submission) spec() (wire.JobSpec, error) {
 	}
 	spec.Restart.Attempts = b.RestartAttempts
 	saved := wire.Checkpoints{Dir: b.CheckpointDir, Supersteps: b.CheckpointSupersteps, Resume: b.Resume}
+	if err := b.interval(&saved); err != nil {
+		return spec, err
+	}
 	for _, d := range []struct {
 		field, text string
 		into        *time.Duration
@@ -125,17 +129,12 @@ func (b *Submission) spec() (wire.JobSpec, error) {
 		{"wait_timeout", b.WaitTimeout, &spec.WaitTimeout},
 		{"restart_delay", b.RestartDelay, &spec.Restart.Delay},
 		{"restart_window", b.RestartWindow, &spec.Restart.Window},
-		{"checkpoint_every", b.CheckpointEvery, &saved.Every},
 		{"checkpoint_fail_after", b.CheckpointFailAfter, &saved.FailAfter},
 	} {
-		if d.text == "" {
-			continue
+		var err error
+		if *d.into, err = duration(d.field, d.text); err != nil {
+			return spec, err
 		}
-		given, err := time.ParseDuration(d.text)
-		if err != nil || given < 0 {
-			return spec, badRequest("give a number with a unit, such as 90s", "%s %q is not a duration", d.field, clip(d.text))
-		}
-		*d.into = given
 	}
 	if saved != (wire.Checkpoints{}) {
 		if err := saved.Check(); err != nil {
@@ -146,6 +145,35 @@ func (b *Submission) spec() (wire.JobSpec, error) {
 	var err error
 	spec.Args, err = encodeArgs(b.Args)
 	return spec, err
+}
+
+// interval sets the interval of checkpoints that the submission gives.
+func (b *Submission) interval(saved *wire.Checkpoints) (err error) {
+	switch {
+	case b.CheckpointEvery != "auto" && b.MTBF != "":
+		return badRequest(`give "checkpoint_every": "auto" too`, "mtbf is given, and checkpoint_every is not auto")
+	case b.CheckpointEvery != "auto":
+		saved.Every, err = duration("checkpoint_every", b.CheckpointEvery)
+	case b.MTBF == "":
+		saved.MTBF = wire.DefaultMTBF
+	default:
+		if saved.MTBF, err = duration("mtbf", b.MTBF); err == nil && saved.MTBF == 0 {
+			err = badRequest("give a positive time, or leave it out", "mtbf is %s", clip(b.MTBF))
+		}
+	}
+	return err
+}
+
+// duration returns the duration in a field, or 0 if the field is empty.
+func duration(field, text string) (time.Duration, error) {
+	if text == "" {
+		return 0, nil
+	}
+	given, err := time.ParseDuration(text)
+	if err != nil || given < 0 {
+		return 0, badRequest("give a number with a unit, such as 90s", "%s %q is not a duration", field, clip(text))
+	}
+	return given, nil
 }
 
 // oneOf reports whether text is "" or equals one of words.

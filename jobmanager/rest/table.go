@@ -79,6 +79,8 @@ func (s *Server) jobTable() []route {
 			answers: ok([]Vertex{}, "the vertices"), errors: ofJob},
 		{method: "GET", path: job + "/supersteps", id: "listQueues", summary: "The iterative computations of a job, and how far they are", serve: s.supersteps,
 			answers: ok([]Queue{}, "the queues"), errors: ofJob},
+		{method: "GET", path: job + "/checkpoints", id: "listCheckpoints", summary: "The last checkpoints of a job, and what prevents further ones", serve: s.checkpoints,
+			answers: ok(Checkpoints{}, "the checkpoints"), errors: ofJob},
 		{method: "GET", path: job + "/events", id: "followJob", stream: true, serve: s.events,
 			summary: "What happens to a job, to its end, as server-sent events named state, progress and, where the stream itself fails, failure; their data are an Event or an Error",
 			header:  []parameter{{name: "Last-Event-ID", about: "the id of the last event that was received", integer: true}},

@@ -176,4 +176,21 @@ func TestRestartsContinue(t *testing.T) {
 	require.Len(t, jobs[0].Lost, 3)
 	says(t, m.client("show", jobs[0].ID).Stdout, "CONTINUED FROM", "superstep 1", `queue "sums" continues after superstep`)
 	says(t, c.err.String(), `"state":"running","detail":"from checkpoint`)
+
+	var told struct {
+		Dir     string
+		Written int
+		Newest  []struct {
+			Number int
+			Queues []struct{ Superstep int }
+		}
+	}
+	said := m.client("checkpoints", jobs[0].ID, "-o", "json")
+	require.NoError(t, json.Unmarshal([]byte(said.Stdout), &told), said.Stderr)
+	require.Equal(t, checkpoints, told.Dir)
+	require.Positive(t, told.Written)
+	for i, w := range told.Newest {
+		require.True(t, i == 0 || w.Number > told.Newest[i-1].Number && w.Queues[0].Superstep >= told.Newest[i-1].Queues[0].Superstep, "%+v", told)
+	}
+	says(t, m.client("checkpoints", jobs[0].ID).Stdout, "has written", "to "+checkpoints, "SUPERSTEP", "sums")
 }

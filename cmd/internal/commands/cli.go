@@ -22,7 +22,7 @@ type Cluster struct {
 	Attach       attachCommand       `cmd:"" help:"Follow a job to its end; Ctrl-C leaves it running."`
 	Logs         logsCommand         `cmd:"" help:"Print what the workers of a job wrote."`
 	Cancel       cancelCommand       `cmd:"" help:"Cancel jobs."`
-	Checkpoints  checkpointsCommand  `cmd:"" help:"List the checkpoints that a run has left in a directory."`
+	Checkpoints  checkpointsCommand  `cmd:"" help:"List the checkpoints of a job, or those in a directory or S3."`
 	Savepoint    savepointCommand    `cmd:"" help:"Save the state of a running job at a place of its own, from which run --from continues."`
 	TaskManagers taskManagersCommand `cmd:"" name:"taskmanagers" aliases:"nodes" help:"List task managers and their slots."`
 	Cordon       cordonCommand       `cmd:"" help:"Keep new workers from a task manager; those that run there go on."`
