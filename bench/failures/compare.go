@@ -149,7 +149,7 @@ func (s *session) calibrate(ctx context.Context) error {
 		Checkpoint: max(0, rounds.Median(cost)), Write: max(0, rounds.Median(write)),
 	}
 	fmt.Fprintln(s.progress, "failures at fixed times")
-	killed, err := s.trial(ctx, trial{every: s.options.Every, seed: s.options.Seed, failures: regularly(work / 5)}, 4*limit)
+	killed, err := s.trial(ctx, trial{every: s.options.Every, seed: s.options.Seed, failures: regularly(max(work/5, 1), restarts)}, 4*limit)
 	if err != nil {
 		return err
 	}
@@ -162,12 +162,18 @@ func (s *session) calibrate(ctx context.Context) error {
 	return nil
 }
 
-// regularly returns failures whose times are the multiples of a time.
-func regularly(apart float64) func(after float64) float64 {
-	next := 0.0
+// restarts is the number of restarts that are measured.
+const restarts = 8
+
+// regularly returns a number of failures whose times are the multiples of a time. So a job ends
+// even if its restart takes longer than that time.
+func regularly(apart float64, number int) func(after float64) float64 {
+	next, left := 0.0, number
 	return func(after float64) float64 {
-		for next <= after {
-			next += apart
+		for ; next <= after; left-- {
+			if next += apart; left == 0 {
+				next = math.Inf(1)
+			}
 		}
 		return next
 	}

@@ -31,9 +31,10 @@ type point struct {
 
 // long is the job of the simulation: a day of supersteps of one second. Its workers are on
 // machines of their own. When a machine is lost, its workers count as ended after a lease and a
-// slack, 16.5 s by default, and the delay of the first restart of one second passes meanwhile.
-// The new workers take a minute to read the rows again. A checkpoint stops the supersteps for half
-// a second and takes ten seconds to write.
+// slack, by default 16.5 s, and the delay of a first restart passes meanwhile. (A delay that is
+// doubled, because attempts do not run for --restart-window, is left out.) The new workers take a
+// minute to start and to read the rows again. A checkpoint stops the supersteps for half a second
+// and takes ten seconds to write.
 var long = scenario{
 	Work: (24 * time.Hour).Seconds(), Superstep: 1, Down: 16.5, Restart: 60, Checkpoint: 0.5, Write: 10,
 }

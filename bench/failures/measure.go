@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -22,7 +23,7 @@ type trial struct {
 	job   jobArgs
 	every int // supersteps between two checkpoints; 0 means none
 	// failures returns the time of the first failure after a time. Times are in seconds from the
-	// first superstep. nil means that nothing is killed.
+	// first superstep, and infinite if there is none. nil means that nothing is killed.
 	failures func(after float64) float64
 	seed     uint64 // decides which worker is killed
 }
@@ -129,6 +130,10 @@ func (o *observation) inject(ctx context.Context, c *cluster, t *trial) error {
 	}
 	draw := rand.New(rand.NewPCG(t.seed, 0))
 	for at := t.failures(0); ; at = t.failures(at) {
+		if math.IsInf(at, 1) {
+			<-ctx.Done()
+			return context.Cause(ctx)
+		}
 		due := time.NewTimer(time.Until(began.Add(time.Duration(at * float64(time.Second)))))
 		select {
 		case <-due.C:

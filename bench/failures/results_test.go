@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -145,10 +146,11 @@ func TestResultsThatAreRefused(t *testing.T) {
 	}
 }
 
-// TestRegularly requires that each failure is later than the one before, whatever the rounding.
+// TestRegularly requires that each failure is later than the one before, whatever the rounding,
+// and that there are no more than were wanted.
 func TestRegularly(t *testing.T) {
 	for _, apart := range []float64{0.1, 2.78, 1.0 / 3} {
-		next := regularly(apart)
+		next := regularly(apart, 1000)
 		last := 0.0
 		for i := range 1000 {
 			now := next(last)
@@ -156,5 +158,6 @@ func TestRegularly(t *testing.T) {
 			require.InDelta(t, apart*float64(i+1), now, 1e-9)
 			last = now
 		}
+		require.Equal(t, math.Inf(1), next(last))
 	}
 }
