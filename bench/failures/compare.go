@@ -35,15 +35,18 @@ type run struct {
 	Checkpoints bool    `json:"checkpoints"`
 	Mean        float64 `json:"mean"` // time between two failures of the job, in seconds
 	Round       int     `json:"round"`
-	// Predicted is the outcome of the simulation with the failures of the run.
+	// Predicted is the outcome of the simulation with the failures of the run, before it.
 	Predicted outcome `json:"predicted"`
 	LeftOut   bool    `json:"left_out,omitempty"` // the run would have taken too long
 	Wall      float64 `json:"wall"`
 	Failures  int     `json:"failures"` // workers that were killed
 	Repeated  int     `json:"repeated"` // supersteps that were done again
-	// Goodput is the useful time divided by Wall. The useful time is the number of supersteps times
-	// the mean time of a superstep of this run, as other load on the machine comes and goes.
-	Goodput float64 `json:"goodput"`
+	// Superstep is the mean time of a superstep in this run, as other load on the machine comes and
+	// goes. Goodput is the number of supersteps times Superstep, divided by Wall.
+	Superstep float64 `json:"superstep"`
+	Goodput   float64 `json:"goodput"`
+	// Simulated is the goodput of the simulation with the failures of the run and with Superstep.
+	Simulated float64 `json:"simulated"`
 }
 
 // measure measures the costs of the job, and runs it with injected failures.
@@ -219,7 +222,10 @@ func (s *session) run(ctx context.Context, r *run) error {
 		return fmt.Errorf("a failure every %v s, checkpoints %v, round %d: %w", r.Mean, r.Checkpoints, r.Round+1, err)
 	}
 	r.Wall, r.Failures, r.Repeated = o.wall(), o.hits(), o.repeated()
-	r.Goodput = o.useful(scenario.Every) / r.Wall
+	scenario.Superstep = mean(o.supersteps(scenario.Every))
+	scenario.Work = scenario.Superstep * float64(s.options.Steps)
+	r.Superstep, r.Goodput = scenario.Superstep, scenario.Work/r.Wall
+	r.Simulated = scenario.Work / scenario.run(failures().next, patience*scenario.Work).Wall
 	fmt.Fprintf(s.progress, "    %.1f s with %d failures, %d supersteps again\n", r.Wall, r.Failures, r.Repeated)
 	return nil
 }

@@ -259,11 +259,6 @@ func (o *observation) supersteps(every int) (took []float64) {
 	return took
 }
 
-// useful returns the seconds that the job would have taken without failures and checkpoints.
-func (o *observation) useful(every int) float64 {
-	return float64(o.records[len(o.records)-1].Step) * mean(o.supersteps(every))
-}
-
 // checkpoints returns the seconds by which the superstep after each checkpoint took longer than
 // the median of the others, and the seconds from then until the checkpoint was complete.
 func (o *observation) checkpoints(every int) (cost, write []float64) {

@@ -43,8 +43,8 @@ func TestObservation(t *testing.T) {
 	cost, write := o.checkpoints(2)
 	require.InDeltaSlice(t, []float64{0.25, 0.5}, cost, 1e-9)
 	require.InDeltaSlice(t, []float64{0.5, 0.25}, write, 1e-9)
-	require.InDelta(t, 5, o.useful(2), 1e-9)
-	require.InDelta(t, 5*6.75/6, o.useful(0), 1e-9)
+	require.InDeltaSlice(t, []float64{1, 1, 1, 1}, o.supersteps(2), 1e-9)
+	require.InDelta(t, 6.75/6, mean(o.supersteps(0)), 1e-9)
 }
 
 // TestTracesThatAreRefused requires that the trace of a job that left out a superstep, or that
@@ -85,8 +85,8 @@ func fakeResults() *results {
 		Measured: &measured{
 			CPUs: 2, Load: [2]float64{1, 2.5}, Costs: small, Recoveries: 3,
 			Runs: []*run{
-				{Checkpoints: true, Mean: 12, Predicted: outcome{Wall: 12.5, Failures: 1, Finished: true}, Wall: 12.6, Failures: 1, Repeated: 2, Goodput: 0.79},
-				{Mean: 12, Predicted: outcome{Wall: 20, Failures: 2, Finished: true}, Wall: 19, Failures: 2, Repeated: 9, Goodput: 0.52},
+				{Checkpoints: true, Mean: 12, Predicted: outcome{Wall: 12.5, Failures: 1, Finished: true}, Wall: 12.6, Failures: 1, Repeated: 2, Goodput: 0.79, Simulated: 0.8},
+				{Mean: 12, Predicted: outcome{Wall: 20, Failures: 2, Finished: true}, Wall: 19, Failures: 2, Repeated: 9, Goodput: 0.52, Simulated: 0.5},
 				{Mean: 0.25, Predicted: outcome{Wall: 50, Failures: 100}, LeftOut: true},
 			},
 			Expected: simulated(all[:2], spread(5, 20, 3), 10, 1),

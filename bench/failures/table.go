@@ -102,9 +102,11 @@ func (m *measured) print(t *printer) {
 		if !r.LeftOut {
 			got = fmt.Sprintf("%d | %d | %.1f s | %s", r.Failures, r.Repeated, r.Wall, percent(r.Goodput))
 		}
-		predicted := "less than " + percent(c.Work/r.Predicted.Wall)
-		if r.Predicted.Finished {
-			predicted = percent(c.Work / r.Predicted.Wall)
+		predicted := percent(r.Simulated)
+		if r.LeftOut {
+			if predicted = percent(c.Work / r.Predicted.Wall); !r.Predicted.Finished {
+				predicted = "less than " + predicted
+			}
 		}
 		t.line("| %s | %s | %s | %s | %s, %s to %s |", duration(r.Mean), with, got, predicted, orLess(e.Goodput), orLess(e.Low), orLess(e.High))
 	}
@@ -136,7 +138,7 @@ func (m *measured) sorted() []*run {
 func (m *measured) errors() (off []float64, n int) {
 	for _, r := range m.Runs {
 		if !r.LeftOut {
-			off = append(off, math.Abs(r.Goodput-m.Costs.Work/r.Predicted.Wall))
+			off = append(off, math.Abs(r.Goodput-r.Simulated))
 		}
 	}
 	return off, len(off)
