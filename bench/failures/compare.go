@@ -23,9 +23,11 @@ type measured struct {
 	Load [2]float64 `json:"load"`
 	// Costs is the job as it was measured before the runs, with checkpoints.
 	Costs scenario `json:"costs"`
-	// Recoveries is the number of restarts that Costs.Down and Costs.Restart are the means of.
-	Recoveries int    `json:"recoveries"`
-	Runs       []*run `json:"runs"`
+	// Downs and Restarts have the times of the restarts before the runs, whose medians are
+	// Costs.Down and Costs.Restart.
+	Downs    []float64 `json:"downs"`
+	Restarts []float64 `json:"restarts"`
+	Runs     []*run    `json:"runs"`
 	// Expected has the goodput that the simulation expects of the job with Costs.
 	Expected []curve `json:"expected"`
 }
@@ -160,7 +162,7 @@ func (s *session) calibrate(ctx context.Context) error {
 	if len(down) == 0 {
 		return fmt.Errorf("no worker was killed in %.1f s: want more --steps", killed.wall())
 	}
-	s.Costs.Down, s.Costs.Restart, s.Recoveries = mean(down), mean(restart), len(down)
+	s.Costs.Down, s.Costs.Restart, s.Downs, s.Restarts = rounds.Median(down), rounds.Median(restart), down, restart
 	fmt.Fprintf(s.progress, "costs: %+v\n", s.Costs)
 	return nil
 }

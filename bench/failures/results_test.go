@@ -83,7 +83,7 @@ func fakeResults() *results {
 		Simulated: simulated(all, spread(60, 600, 3), 10, 1),
 		Table:     simulated(all, jobMeans(), 10, 1),
 		Measured: &measured{
-			CPUs: 2, Load: [2]float64{1, 2.5}, Costs: small, Recoveries: 3,
+			CPUs: 2, Load: [2]float64{1, 2.5}, Costs: small, Downs: []float64{0.5, 0.25, 4}, Restarts: []float64{0.5, 0.5, 0.5},
 			Runs: []*run{
 				{Checkpoints: true, Mean: 12, Predicted: outcome{Wall: 12.5, Failures: 1, Finished: true}, Wall: 12.6, Failures: 1, Repeated: 2, Goodput: 0.79, Simulated: 0.8},
 				{Mean: 12, Predicted: outcome{Wall: 20, Failures: 2, Finished: true}, Wall: 19, Failures: 2, Repeated: 9, Goodput: 0.52, Simulated: 0.5},
@@ -107,6 +107,7 @@ func TestResults(t *testing.T) {
 	require.NoError(t, r.print(&again))
 	require.Equal(t, printed.String(), again.String())
 	for _, want := range []string{
+		"By the medians of 3 restarts, workers are deployed 0.50 s after a failure (4.00 s at most) and compute 0.50 s later (0.50 s at most).",
 		"| workers | a failure every | no checkpoints | checkpoints every 30 s |", "| 4096 | 10.5 min | ",
 		"| 12 s | none | 2 | 9 | 19.0 s | 52.0 % | 50.0 % | ", "| 12 s | every 2 supersteps | 1 | 2 | 12.6 s | 79.0 % | 80.0 % | ",
 		"| 0.25 s | none | – | – | – | – | less than 20.0 % | < 1.0 %, < 1.0 % to < 1.0 % |",

@@ -88,8 +88,8 @@ func (r *results) print(w io.Writer) error {
 func (m *measured) print(t *printer) {
 	c := m.Costs
 	t.line("\nOn a cluster of %d task managers with %d slots, %d CPUs, load average %.1f to %.1f. Without failures, the job takes %.2f s, %.1f ms for each superstep. "+
-		"A checkpoint stops it for %.1f ms and is complete %.0f ms later. On average over %d restarts, workers are deployed %.2f s after a failure and compute %.2f s later.\n",
-		taskManagers, slots, m.CPUs, m.Load[0], m.Load[1], c.Work, 1e3*c.Superstep, 1e3*c.Checkpoint, 1e3*c.Write, m.Recoveries, c.Down, c.Restart)
+		"A checkpoint stops it for %.1f ms and is complete %.0f ms later. By the medians of %d restarts, workers are deployed %.2f s after a failure (%.2f s at most) and compute %.2f s later (%.2f s at most).\n",
+		taskManagers, slots, m.CPUs, m.Load[0], m.Load[1], c.Work, 1e3*c.Superstep, 1e3*c.Checkpoint, 1e3*c.Write, len(m.Downs), c.Down, most(m.Downs), c.Restart, most(m.Restarts))
 	t.line("| a failure every | checkpoints | failures | supersteps again | time | goodput | simulated with these failures | expected, 90 %% of jobs |")
 	t.line("|---|---|---|---|---|---|---|---|")
 	for _, r := range m.sorted() {
@@ -113,6 +113,14 @@ func (m *measured) print(t *printer) {
 	if off, n := m.errors(); n > 0 {
 		t.line("\nThe goodput of %d runs differs from that of the simulation with the same failures by %s at the median and %s at most.", n, percent(rounds.Median(off)), percent(slices.Max(off)))
 	}
+}
+
+// most returns the largest of all, or 0.
+func most(all []float64) (largest float64) {
+	for _, v := range all {
+		largest = max(largest, v)
+	}
+	return largest
 }
 
 // expectedJobs is the number of simulated jobs for the expectations of the printed table.
