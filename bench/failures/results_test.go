@@ -111,7 +111,7 @@ func TestResults(t *testing.T) {
 		"| workers | a failure every | no checkpoints | checkpoints every 30 s |", "| 4096 | 10.5 min | ",
 		"| 12 s | none | 2 | 9 | 19.0 s | 52.0 % | 50.0 % | ", "| 12 s | every 2 supersteps | 1 | 2 | 12.6 s | 79.0 % | 80.0 % | ",
 		"| 0.25 s | none | – | – | – | – | less than 20.0 % | < 1.0 %, < 1.0 % to < 1.0 % |",
-		"The goodput of 2 runs differs from that of the simulation with the same failures by 1.0 % at the median and 2.0 % at most.",
+		"The goodput of 2 runs differs from that of the simulation with the same failures by 1.0 percentage points at the median and 2.0 at most.",
 	} {
 		require.Contains(t, printed.String(), want)
 	}

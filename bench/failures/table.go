@@ -111,7 +111,7 @@ func (m *measured) print(t *printer) {
 		t.line("| %s | %s | %s | %s | %s, %s to %s |", duration(r.Mean), with, got, predicted, orLess(e.Goodput), orLess(e.Low), orLess(e.High))
 	}
 	if off, n := m.errors(); n > 0 {
-		t.line("\nThe goodput of %d runs differs from that of the simulation with the same failures by %s at the median and %s at most.", n, percent(rounds.Median(off)), percent(slices.Max(off)))
+		t.line("\nThe goodput of %d runs differs from that of the simulation with the same failures by %.1f percentage points at the median and %.1f at most.", n, 100*rounds.Median(off), 100*slices.Max(off))
 	}
 }
 
