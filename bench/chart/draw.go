@@ -1,12 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"image/color"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 
 	"gonum.org/v1/plot"
@@ -14,6 +11,8 @@ import (
 	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
 	plotdraw "gonum.org/v1/plot/vg/draw"
+
+	"github.com/superstep-ml/superstep/internal/picture"
 )
 
 // colours has two colours of the palette of Okabe and Ito, which people with any colour vision
@@ -50,31 +49,8 @@ func draw(bars []bar, path string) error {
 			pic.Legend.Add(meaning, swatch{colours[of]})
 		}
 	}
-	return save(pic, 7*vg.Inch, vg.Points(float64(60+26*(len(bars)+numTimes))), path)
+	return picture.SaveRow(path, 7*vg.Inch, vg.Points(float64(60+26*(len(bars)+numTimes))), pic)
 }
-
-// save writes a picture with a margin to path. The extension of path selects the format.
-func save(pic *plot.Plot, width, height vg.Length, path string) error {
-	canvas, err := plotdraw.NewFormattedCanvas(width, height, filepath.Ext(path)[1:])
-	if err != nil {
-		return fmt.Errorf("plot: %w", err)
-	}
-	page := plotdraw.New(canvas)
-	page.SetColor(color.White)
-	page.Fill(page.Rectangle.Path())
-	pic.Draw(plotdraw.Crop(page, margin, -margin, margin, -margin))
-	var file bytes.Buffer
-	if _, err := canvas.WriteTo(&file); err != nil {
-		return fmt.Errorf("plot: %w", err)
-	}
-	// Where Liberation Sans is not installed, Arial replaces it. The letters of both fonts have
-	// the same widths.
-	text := bytes.ReplaceAll(file.Bytes(), []byte("font-family:Liberation Sans;"), []byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif;"))
-	return os.WriteFile(path, text, 0o644)
-}
-
-// margin is the width of the empty border of a picture.
-const margin = 10
 
 // rows is a plotter that draws one bar in each row of the picture, and beside the bar its
 // length as a number.

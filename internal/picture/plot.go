@@ -3,7 +3,10 @@
 package picture
 
 import (
+	"bytes"
 	"fmt"
+	"image/color"
+	"io"
 	"math"
 	"path/filepath"
 	"strconv"
@@ -12,6 +15,7 @@ import (
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
 
 	"github.com/superstep-ml/superstep/internal/wholefile"
 )
@@ -66,7 +70,15 @@ func Ticks(lo, hi float64) []plot.Tick {
 // Save writes p to the file at path. The ending of the path determines the format. If writing
 // fails, an existing file is not changed.
 func Save(p *plot.Plot, path string) error {
-	content, err := p.WriterTo(7*vg.Inch, 5*vg.Inch, strings.TrimPrefix(filepath.Ext(path), "."))
+	return SaveRow(path, 7*vg.Inch, 5*vg.Inch, p)
+}
+
+// margin is the width of the empty border of a picture, and half the space between two plots.
+const margin = 10
+
+// SaveRow is like Save, for plots that lie beside each other in a picture of the given size.
+func SaveRow(path string, width, height vg.Length, row ...*plot.Plot) error {
+	content, err := drawRow(strings.TrimPrefix(filepath.Ext(path), "."), width, height, row)
 	if err == nil {
 		err = wholefile.WriteFrom(path, content)
 	}
@@ -74,4 +86,29 @@ func Save(p *plot.Plot, path string) error {
 		return fmt.Errorf("plot: %w", err)
 	}
 	return nil
+}
+
+// drawRow returns a picture of plots in the given format.
+func drawRow(format string, width, height vg.Length, row []*plot.Plot) (io.WriterTo, error) {
+	canvas, err := draw.NewFormattedCanvas(width, height, format)
+	if err != nil {
+		return nil, err
+	}
+	page := draw.New(canvas)
+	page.SetColor(color.White)
+	page.Fill(page.Rectangle.Path())
+	tiles := draw.Tiles{Rows: 1, Cols: len(row), PadX: 2 * margin, PadTop: margin, PadBottom: margin, PadLeft: margin, PadRight: margin}
+	for i, part := range plot.Align([][]*plot.Plot{row}, tiles, page)[0] {
+		row[i].Draw(part)
+	}
+	if format != "svg" {
+		return canvas, nil
+	}
+	var file bytes.Buffer
+	if _, err := canvas.WriteTo(&file); err != nil {
+		return nil, err
+	}
+	// Where Liberation Sans is not installed, Arial replaces it. The letters of both fonts have
+	// the same widths.
+	return bytes.NewReader(bytes.ReplaceAll(file.Bytes(), []byte("font-family:Liberation Sans;"), []byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif;"))), nil
 }

@@ -1,10 +1,14 @@
 package picture
 
 import (
+	"image/png"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/vg"
 )
 
 func TestTicks(t *testing.T) {
@@ -17,4 +21,32 @@ func TestTicks(t *testing.T) {
 		}
 	}
 	require.Equal(t, []plot.Tick{{Value: 3, Label: "3"}}, Ticks(3, 3))
+}
+
+// TestSaveRow requires that a picture has its size and all its plots, and that a picture that
+// cannot be drawn leaves a file as it was.
+func TestSaveRow(t *testing.T) {
+	row := func() []*plot.Plot { return []*plot.Plot{New("one", "x", "y"), New("other", "x", "y")} }
+	path := filepath.Join(t.TempDir(), "row.svg")
+	require.NoError(t, SaveRow(path, 6*vg.Inch, 2*vg.Inch, row()...))
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	for _, want := range []string{`width="432pt"`, `height="144pt"`, ">one<", ">other<", "sans-serif"} {
+		require.Contains(t, string(text), want)
+	}
+	path = filepath.Join(t.TempDir(), "row.png")
+	require.NoError(t, SaveRow(path, 6*vg.Inch, 2*vg.Inch, row()...))
+	f, err := os.Open(path)
+	require.NoError(t, err)
+	defer f.Close()
+	picture, err := png.Decode(f)
+	require.NoError(t, err)
+	require.InDelta(t, 3*picture.Bounds().Dy(), picture.Bounds().Dx(), 3)
+
+	path = filepath.Join(t.TempDir(), "row.bmp")
+	require.NoError(t, os.WriteFile(path, []byte("old"), 0o600))
+	require.Error(t, SaveRow(path, vg.Inch, vg.Inch, row()...))
+	text, err = os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, "old", string(text))
 }

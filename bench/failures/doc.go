@@ -1,0 +1,26 @@
+// Command failures measures and simulates the goodput of jobs whose workers fail: which part of
+// the time is useful, against the mean time between failures.
+//
+//	go run ./bench/failures --simulate
+//	go run ./bench/failures --json bench/results/failures.json --out docs/failures.svg
+//	go run ./bench/failures --from bench/results/failures.json --out docs/failures.svg
+//
+// Goodput is the time that the supersteps would take without failures and checkpoints, divided by
+// the time that they take. Both begin with the first superstep of the first attempt.
+//
+// The first part is a simulation, which is a function of its seed. The workers of a job fail
+// independently, each after an exponentially distributed time. Without checkpoints, a job begins
+// again at superstep 1. With them, it goes on after the last complete one. All workers are
+// restarted in both cases, and may fail while they start. A last curve is a projection of what
+// is not built: surviving workers keep the state in memory, and repeat only the superstep that
+// failed. The constants long and failover have the assumed times. Tests compare the simulation
+// with closed forms.
+//
+// The second part runs jobs on a cluster on this machine: a job manager, two task managers, and
+// a worker process on each. Workers are killed by SIGKILL after exponentially distributed times,
+// which depend only on the seed. The supersteps wait instead of computing, so that other load on
+// the machine matters little. First the costs are measured: of a superstep, a checkpoint and a
+// restart. Then each run is compared with the simulation of the same job, with these costs and
+// with the same failures, and with the expectation for other failures of the same rate. All runs
+// must have the same result, bit for bit. It needs Linux.
+package main
