@@ -125,7 +125,8 @@ type Restart struct {
 
 // Restarts sets what happens if a worker of a job on a cluster is lost: a process was killed, a
 // machine or connection failed, or user code ended the process. The job then begins again from
-// superstep 1, with the same results, bit for bit. An error that user code returns, or a panic
+// its newest checkpoint, or from superstep 1 without CheckpointDir, with the same results, bit for
+// bit. An error that user code returns, or a panic
 // in a function that the engine called, fails the job at once. So does the third crash of a
 // worker in the same way, whatever the strategy is. The default is ExponentialDelay with its
 // defaults.

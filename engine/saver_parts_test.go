@@ -28,6 +28,11 @@ func partAt(process, step int, last bool) *task.Saved {
 // processes starts the savers of a run of three processes with queue q, in which only the first two
 // have a subtask of queue r.
 func processes(t *testing.T, store *memoryStore, settings checkpointConfig, resume bool, fail func(error)) []*saver {
+	return processesOver(t, []checkpoint.Store{store, store, store}, settings, resume, fail)
+}
+
+// processesOver is like processes, with a store for each process.
+func processesOver(t *testing.T, stores []checkpoint.Store, settings checkpointConfig, resume bool, fail func(error)) []*saver {
 	settings.resume = resume
 	p := &plan.Plan{Shards: 4, Queues: []plan.Queue{{Name: "q"}, {Name: "r"}}, Slots: 3}
 	for i, q := range p.Queues {
@@ -42,7 +47,7 @@ func processes(t *testing.T, store *memoryStore, settings checkpointConfig, resu
 		run := &checkpointed{plan: p, part: task.Part{Worker: i, Slots: []sharding.Range{{Hi: 1}, {Lo: 1, Hi: 2}, {Lo: 2, Hi: 3}}}}
 		c := &config{checkpoints: settings, logger: hclog.NewNullLogger()}
 		s := newSaver(&settings, c.logger, fail)
-		s.several, s.store = true, store
+		s.several, s.store = true, stores[i]
 		if i == 0 {
 			require.NoError(t, c.lead(t.Context(), s, checkpoint.Run{Job: "j"}, run))
 		} else {
@@ -155,6 +160,91 @@ func TestMissingPartFails(t *testing.T) {
 		require.NoError(t, ctx.Err())
 		time.Sleep(2 * time.Second)
 		require.ErrorContains(t, context.Cause(ctx), "no checkpoint could be written for 1m30s")
+		for _, s := range savers {
+			s.close(endLeft)
+		}
+	})
+}
+
+// TestNothingIsDueMeanwhile requires that no state is due before a process has begun to write the one
+// before, as a process that has not might drop it.
+func TestNothingIsDueMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		savers := processes(t, &memoryStore{blobs: make(map[string][]byte)}, checkpointConfig{steps: 1}, false, nil)
+		require.True(t, savers[0].Due("q", 1))
+		savers[0].mu.Lock() // so that the saver's goroutine does not take the state yet
+		savers[0].waiting[stateKey{"q", false}] = partAt(0, 1, false)
+		savers[0].mu.Unlock()
+		require.False(t, savers[0].Due("q", 2))
+		for _, s := range savers {
+			s.close(endLeft)
+		}
+	})
+}
+
+// slowStore is a store over a slow line.
+type slowStore struct {
+	*memoryStore
+	line time.Duration
+}
+
+func (s *slowStore) Put(ctx context.Context, name string, data []byte) error {
+	select {
+	case <-time.After(s.line):
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	return s.memoryStore.Put(ctx, name, data)
+}
+
+// TestSlowPart requires that checkpoints are completed although a process writes its part more slowly
+// than supersteps and checkpoints follow each other.
+func TestSlowPart(t *testing.T) {
+	for _, settings := range []checkpointConfig{{steps: 1}, {every: 30 * time.Second}} {
+		synctest.Test(t, func(t *testing.T) {
+			store := &memoryStore{blobs: make(map[string][]byte)}
+			savers := processesOver(t, []checkpoint.Store{store, &slowStore{store, 35 * time.Second}, store}, settings, false, func(err error) { panic(err) })
+			completed := map[int]bool{}
+			for step := 1; step <= 900; step++ {
+				if savers[0].Due("q", step) {
+					for i, s := range savers {
+						s.Save("q", partAt(i, step, false))
+					}
+				}
+				time.Sleep(time.Second)
+				if at := store.steps(t)["q"]; at > 0 {
+					completed[at] = true
+				}
+			}
+			for _, s := range savers {
+				s.close(endLeft)
+			}
+			require.Greater(t, len(completed), 8, "a part takes 70 s")
+		})
+	}
+}
+
+// TestLastStateAfterAFailure requires that all processes write the last state of a queue at once if
+// process 0 does, because it tries a write again that has failed.
+func TestLastStateAfterAFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &memoryStore{blobs: make(map[string][]byte)}
+		savers := processes(t, store, checkpointConfig{every: 10 * time.Minute, failAfter: 2 * time.Minute}, false, func(err error) { panic(err) })
+		require.False(t, savers[0].Due("q", 1))
+		time.Sleep(10 * time.Minute)
+		require.True(t, savers[0].Due("q", 2))
+		store.setFailure(errors.New("server busy"))
+		savers[0].Save("q", partAt(0, 2, false))
+		synctest.Wait()
+		store.setFailure(nil)
+		savers[1].Save("q", partAt(1, 2, false))
+		savers[2].Save("q", partAt(2, 2, false))
+		synctest.Wait()
+		for i, s := range savers {
+			s.Save("q", partAt(i, 3, true))
+		}
+		time.Sleep(5 * time.Minute)
+		require.Equal(t, map[string]int{"q": 3}, store.steps(t))
 		for _, s := range savers {
 			s.close(endLeft)
 		}
