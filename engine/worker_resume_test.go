@@ -1,11 +1,13 @@
 package engine
 
 import (
+	"errors"
 	"testing"
 	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/superstep-ml/superstep/engine/plan"
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
@@ -51,6 +53,48 @@ func TestWorkerResumesACommit(t *testing.T) {
 			})
 		})
 	}
+}
+
+// clientJointSink is a JointSink of the client. No worker may touch its output.
+type clientJointSink struct{ lateSink }
+
+func (clientJointSink) Complete(Completion) error { return errors.New("a worker completes it") }
+func (clientJointSink) Place() error              { return errors.New("a worker places it") }
+
+var jointly = Define("jointly", func(b *Builder, a squaresArgs) error {
+	b.Add(Spec{
+		Op: "WriteJointly", Inputs: []Port{{From: numbers(b, a.N)}}, AtClient: true,
+		Operator: func() Operator { return swallower{} }, Sink: clientJointSink{},
+	})
+	return nil
+})
+
+// TestWorkerResumesACommitOfTheClient requires that a worker that finishes a commit does not touch the
+// outputs that the client writes.
+func TestWorkerResumesACommitOfTheClient(t *testing.T) {
+	spec := specOf(t, jointly, squaresArgs{N: 4}, 1)
+	g, err := plan.DecodeGraph(spec.Graph)
+	require.NoError(t, err)
+	p, err := plan.Compile(g, 1)
+	require.NoError(t, err)
+	outcomes, err := outcomesOf(p, jointly, squaresArgs{N: 4})
+	require.NoError(t, err)
+	synctest.Test(t, func(t *testing.T) {
+		environment, _ := fakeEnv(&fakePart{})
+		environment.jobs = []Runnable{jointly}
+		h := startWorker(t, environment)
+		at := 0
+		d := deployment(spec, 0, 1)
+		d.Deployment.Mode = wire.CommitMode
+		h.say(d)
+		require.NotNil(t, h.next(&at).Ready)
+		h.say(wire.ToWorker{Commit: &wire.Commit{Outcomes: outcomes}})
+		got := h.next(&at)
+		require.Nil(t, got.Failed)
+		require.NotNil(t, got.Committed)
+		h.say(exitWord)
+		require.Equal(t, exitOK, h.end())
+	})
 }
 
 // TestWorkerCommitsAfterItsRunAlone requires that a worker that runs subtasks refuses to commit

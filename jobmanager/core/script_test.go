@@ -374,7 +374,7 @@ func (s *scenario) report(conn int, ref wire.WorkerRef, words []string, options 
 		e.Committed = &wire.Committed{}
 	case "failed":
 		message, outputs, _ := strings.Cut(strings.Join(words[2:], " "), " | ")
-		e.Failed = &wire.Failure{Kind: kinds[words[1]], Message: message, Outputs: outputs}
+		e.Failed = &wire.Failure{Kind: kinds[words[1]], Message: message, Outputs: outputs, Retry: options["retry"] != ""}
 	case "ended":
 		e.Ended = &wire.Ended{}
 		if len(words) > 1 {
