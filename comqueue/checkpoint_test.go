@@ -149,6 +149,29 @@ func TestLostRunsHaveTheSameBits(t *testing.T) {
 	}
 }
 
+// TestReportsOfACut requires that values which subtasks of several processes have reported per shard
+// are in the state that is saved, although such values are sent only now and then otherwise.
+func TestReportsOfACut(t *testing.T) {
+	var loses loss
+	build := losing(200, 6, &loses)
+	dir := filepath.Join(t.TempDir(), "checkpoints")
+	options := []engine.Option{
+		engine.Shards(16), engine.Parallelism(4), engine.Workers(2), engine.CheckpointDir(dir), engine.CheckpointSupersteps(2), engine.Resume(true),
+	}
+	_, whole, err := runOnce(t, build, engine.Shards(16))
+	require.NoError(t, err)
+	loses = loss{queue: "first", step: 3, await: func() {
+		require.Eventually(t, func() bool { return savedStep(t, dir, "first") == 2 }, time.Minute, time.Millisecond)
+	}}
+	_, _, err = runOnce(t, build, options...)
+	require.ErrorIs(t, err, errLost)
+	loses = loss{queue: "first"}
+	_, result, err := runOnce(t, build, options...)
+	require.NoError(t, err)
+	require.Equal(t, 3, loses.first)
+	requireSameSeries(t, whole.Report.Queues, result.Report.Queues)
+}
+
 // TestSavepoint requires that a run continues from the savepoint of another run with other arguments
 // and at another parallelism, with the bits of an undisturbed run, also if it is lost again and
 // continues from its own checkpoints, and that the savepoint is not changed.

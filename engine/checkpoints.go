@@ -69,7 +69,8 @@ func CheckpointEvery(d time.Duration) Option {
 }
 
 // CheckpointSupersteps saves the state of every queue after every n supersteps, instead of by
-// time. If supersteps take less time than writing, some of the states are not written.
+// time. If supersteps take less time than writing, some of the states are not written. If the run has
+// several processes, the next state is then saved as soon as all have written the one before.
 func CheckpointSupersteps(n int) Option { return func(c *config) { c.checkpoints.steps = n } }
 
 // CheckpointAuto chooses the time between two checkpoints from what they cost: sqrt(2·cost·mtbf),
