@@ -118,6 +118,7 @@ func TestSaveNowOfProcesses(t *testing.T) {
 			s.Save("q", partAt(i, 2, false))
 		}
 		time.Sleep(time.Second)
+		synctest.Wait()
 		require.Equal(t, answers{numbers: []int{1}, errs: []error{nil}}, a)
 		for _, s := range savers {
 			s.close(endLeft)

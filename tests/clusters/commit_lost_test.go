@@ -122,7 +122,8 @@ func (m *processCluster) loseCommitter(dir string, k committer, want map[string]
 		seen = dir + ".hold"
 		args = append(args, "--hold", seen)
 	}
-	args = append(args, "--cluster", m.address, "--parallelism", "4", "--progress", "json")
+	checkpoints := dir + ".checkpoints"
+	args = append(args, "--cluster", m.address, "--parallelism", "4", "--progress", "json", "--checkpoint-dir", checkpoints)
 	c := &clientRun{cmd: proctest.Command(programs.Build(t, "./tests/commitjobs"), args...), ended: make(chan struct{})}
 	c.cmd.Env = append(os.Environ(), m.environ...)
 	c.cmd.Stdout, c.cmd.Stderr = &c.out, &c.err
@@ -164,6 +165,9 @@ func (m *processCluster) loseCommitter(dir string, k committer, want map[string]
 		}
 	}
 	m.requireFree()
+	if k.signal == syscall.SIGKILL {
+		require.Empty(t, filesBelow(t, checkpoints), "%s: the worker that finishes the commit must remove the checkpoints, and their lock", k.name)
+	}
 	require.True(t, worker == 0 || gone(worker), "%s: the lost worker must have ended", k.name)
 	require.Equal(t, want, filesBelow(t, dir), "%s: when all processes have ended, the outputs must be unchanged", k.name)
 	return strings.Contains(c.err.String(), "making the results visible, after the loss of worker 0")
