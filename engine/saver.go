@@ -20,6 +20,7 @@ const (
 	firstRetry   = time.Second      // time before a failed checkpoint is tried again; doubled each time
 	longestRetry = time.Minute      // limit of that time
 	lastWrite    = 10 * time.Second // time for the last checkpoint of a run that failed
+	longWrite    = time.Minute      // time after which a warning says that a checkpoint takes long
 	removal      = time.Minute      // time for the removal of the checkpoints of a run that succeeded
 	grace        = 10 * time.Second // further time for a store to return when its context has ended
 )
@@ -247,6 +248,7 @@ func (s *saver) takeAll(now time.Time) (states []checkpoint.State) {
 func (s *saver) write(states []checkpoint.State) {
 	began := time.Now()
 	defer s.failIfLate(began)()
+	defer time.AfterFunc(longWrite, func() { s.log.Warn("a checkpoint takes long to write", "why", s.awaited()) }).Stop()
 	var m *checkpoint.Manifest
 	var leftover, err error
 	if s.parts != nil {
@@ -286,12 +288,18 @@ func (s *saver) failIfLate(began time.Time) (stop func() bool) {
 		began = s.failing
 	}
 	return time.AfterFunc(s.failAfter-time.Since(began), func() {
-		why := fmt.Sprintf("%s does not answer", s.store)
-		if s.journal != nil {
-			why = cmp.Or(s.journal.Awaited(), why)
-		}
-		s.fail(fmt.Errorf("no checkpoint could be written for %v, and --checkpoint-fail-after is %v: %s", time.Since(began).Round(time.Second), s.failAfter, why))
+		s.fail(fmt.Errorf("no checkpoint could be written for %v, and --checkpoint-fail-after is %v: %s", time.Since(began).Round(time.Second), s.failAfter, s.awaited()))
 	}).Stop
+}
+
+// awaited says for what a write waits.
+func (s *saver) awaited() string {
+	if s.journal != nil {
+		if text := s.journal.Awaited(); text != "" {
+			return text
+		}
+	}
+	return fmt.Sprintf("%s does not answer", s.store)
 }
 
 // wrote notes the result of a write. States that could not be written are written later, unless

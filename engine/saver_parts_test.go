@@ -159,7 +159,7 @@ func TestMissingPartFails(t *testing.T) {
 		time.Sleep(89 * time.Second)
 		require.NoError(t, ctx.Err())
 		time.Sleep(2 * time.Second)
-		require.ErrorContains(t, context.Cause(ctx), "no checkpoint could be written for 1m30s")
+		require.ErrorContains(t, context.Cause(ctx), `no checkpoint could be written for 1m30s, and --checkpoint-fail-after is 1m30s: 1 of the 3 subtasks of queue "q" have not written their state, from subtask 2 on`)
 		for _, s := range savers {
 			s.close(endLeft)
 		}
