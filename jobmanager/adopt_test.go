@@ -260,6 +260,10 @@ func TestOutdatedRecord(t *testing.T) {
 	d := tm.run()
 	runs := submit(t, c, specOf(t, 1))
 	tm.run()
+	m.mu.Lock() // the record of the start is passed on after the command was sent, while mu is held
+	started, _ := m.core.Job(runs)
+	m.mu.Unlock()
+	require.Equal(t, wire.JobRunning, started.State)
 	require.NoError(t, m.awaitFollowers(bounded(t)))
 	old, err := os.ReadFile(dir + "/" + historyName)
 	require.NoError(t, err)
