@@ -51,7 +51,7 @@ const stallTime = 3 * time.Second
 // for all ranks that had joined. If bytes were damaged, the error must say so, or say that a
 // message is missing.
 func TestBytesDamagedBetweenRanks(t *testing.T) {
-	n, at := 250, 8
+	n, at := 500, 8
 	if testsize.Soak {
 		n, at = 10_000, 32
 	}
