@@ -25,15 +25,14 @@ type saveRequest struct {
 var errRunEnded = errors.New("the run has ended before its state was saved")
 
 // saveNow asks for a checkpoint now, and for a copy of it unless to is "". done is called once, from
-// another goroutine.
-func (s *saver) saveNow(to string, done func(m *checkpoint.Manifest, err error)) {
+// the saver's goroutine. If the run has ended, saveNow returns an error and done is not called.
+func (s *saver) saveNow(to string, done func(m *checkpoint.Manifest, err error)) error {
 	r := &saveRequest{to: to, done: done, handed: make(map[string]int)}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	select {
 	case <-s.quit:
-		go done(nil, errRunEnded)
-		return
+		return errRunEnded
 	default:
 	}
 	for queue := range s.running {
@@ -46,12 +45,7 @@ func (s *saver) saveNow(to string, done func(m *checkpoint.Manifest, err error))
 	}
 	s.requests = append(s.requests, r)
 	s.wakeUp()
-}
-
-// isForced reports whether a queue is to be saved because of a request. mu is held.
-func (s *saver) isForced(queue string) bool {
-	s.running[queue] = true
-	return s.forced[queue]
+	return nil
 }
 
 // hand notes that the state of a queue is handed over. mu is held.

@@ -122,7 +122,8 @@ func (s *saver) Due(queue string, step int) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	forced := s.isForced(queue)
+	s.running[queue] = true
+	forced := s.forced[queue]
 	if s.steps > 0 {
 		if !s.several {
 			return forced || step%s.steps == 0

@@ -104,16 +104,17 @@ func (w *worker) save(m *wire.Save) {
 		w.saves.answers[m.Request] = nil
 	}
 	w.saves.mu.Unlock()
+	refuse := func(why string) {
+		w.saves.sending.Go(func() { w.answerSave(&wire.Saved{Request: m.Request, Failure: why}) })
+	}
 	switch {
 	case answer != nil:
 		w.saves.sending.Go(func() { w.tellSaved(answer) })
 	case known: // the answer will come
 	case w.state != workerRunning || w.job.checkpoints == nil || w.job.checkpoints.saver == nil || w.job.checkpoints.store == nil:
-		w.saves.sending.Go(func() {
-			w.answerSave(&wire.Saved{Request: m.Request, Failure: "the worker has no checkpoints, or does not run"})
-		})
+		refuse("the worker has no checkpoints, or does not run")
 	default:
-		w.job.checkpoints.saveNow(m.Place, func(c *checkpoint.Manifest, err error) {
+		err := w.job.checkpoints.saveNow(m.Place, func(c *checkpoint.Manifest, err error) {
 			answer := &wire.Saved{Request: m.Request}
 			if err != nil {
 				answer.Failure = clipMessage(err.Error())
@@ -122,6 +123,9 @@ func (w *worker) save(m *wire.Save) {
 			}
 			w.answerSave(answer)
 		})
+		if err != nil {
+			refuse(err.Error())
+		}
 	}
 }
 
