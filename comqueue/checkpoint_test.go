@@ -292,7 +292,9 @@ func TestSaveRefuses(t *testing.T) {
 			walked.Put(ctx, []float64{float64(ctx.TaskID())})
 		},
 		`the per-shard object "losing" of shard 0 cannot be restored: its codec encodes the restored object to other bytes (8, and 16 before)`: func(ctx *comqueue.ComContext) {
-			losing.Put(ctx, ctx.Shards().Lo, []float64{1, 2})
+			if ctx.TaskID() == 0 { // two subtasks would fail at once, and either could be the first
+				losing.Put(ctx, ctx.Shards().Lo, []float64{1, 2})
+			}
 		},
 		`the replicated object "failing" cannot be restored: its codec does not decode what it encoded: the machine is lost`: func(ctx *comqueue.ComContext) {
 			failing.Put(ctx, []float64{1})
