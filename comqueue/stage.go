@@ -60,6 +60,7 @@ type computeStage struct {
 	identity any // function whose symbol and line are recorded in the graph
 	shared   Compute
 	factory  func() Compute
+	snapshot bool // the instances are Snapshotters
 }
 
 func (s computeStage) misuse() error {
@@ -70,7 +71,7 @@ func (s computeStage) misuse() error {
 }
 
 func (s computeStage) describe(*layout, int) []engine.StageSpec {
-	return []engine.StageSpec{{Kind: engine.StageCompute, Name: s.name, Func: s.identity}}
+	return []engine.StageSpec{{Kind: engine.StageCompute, Name: s.name, Func: s.identity, RankState: s.snapshot}}
 }
 
 func (s computeStage) bind(b *body, _ int) ([]engine.Stage, error) {

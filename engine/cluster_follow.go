@@ -89,6 +89,11 @@ func (r *clusterRun) state(info *wire.JobInfo) error {
 			return err
 		}
 	}
+	if r.plan != nil && info.Attempt > 0 && info.Parallelism > 0 && info.Parallelism != r.plan.Parallelism {
+		if err := r.planAnew(info.Parallelism); err != nil {
+			return err
+		}
+	}
 	r.watch.enter(info.State.String(), info.Detail)
 	return nil
 }
@@ -115,6 +120,17 @@ func (r *clusterRun) planned(data, graph []byte) error {
 	}
 	r.plan = p
 	r.watch.made(p)
+	return nil
+}
+
+// planAnew makes the plan for the parallelism of the current attempt.
+func (r *clusterRun) planAnew(parallelism int) error {
+	p, err := plan.Compile(r.graph, parallelism)
+	if err != nil {
+		return fmt.Errorf("make the plan for the attempt with %d subtasks: %w", parallelism, err)
+	}
+	r.plan = p
+	r.watch.planned(p)
 	return nil
 }
 

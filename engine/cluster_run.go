@@ -191,7 +191,7 @@ func (r *clusterRun) spec() (*wire.JobSpec, error) {
 	}
 	spec := &wire.JobSpec{
 		Name: r.name, Args: r.args, Dir: dir,
-		Parallelism: parallelism, Shards: c.shards, Seed: c.seed,
+		Parallelism: parallelism, MinParallelism: c.minParallelism, Shards: c.shards, Seed: c.seed,
 		Attached: !c.cluster.detach, WaitTimeout: c.cluster.waitTimeout, Restart: c.cluster.restart, Version: wire.Version,
 		Run: wire.RunOptions{
 			BatchRows: c.batchRows, IfExists: c.ifExists.String(), CheckBroadcasts: c.checkBroadcasts, CheckState: c.checkState,
@@ -205,6 +205,9 @@ func (r *clusterRun) spec() (*wire.JobSpec, error) {
 		spec.Run.Memory = max(c.memory/int64(parallelism), 1)
 	}
 	if r.graph != nil {
+		if n := plan.OneParallelism(r.graph.Nodes); n != nil && spec.Allowed().Elastic() {
+			return nil, &optionError{fmt.Sprintf("--parallelism %s: %s binds the job to one parallelism: give one number", spec.Allowed(), n.Title())}
+		}
 		if _, err := plan.Compile(r.graph, parallelism); err != nil {
 			return nil, err // the job manager would refuse the job too, but only after an upload
 		}

@@ -21,7 +21,7 @@ import (
 
 // engineFlags are the flags that Main adds to every program.
 type engineFlags struct {
-	Parallelism int          `placeholder:"N" help:"Subtasks of each vertex; changes no result. 0, the default, is one per processor, or on a cluster one per slot."`
+	Parallelism parallelism  `placeholder:"N|MIN:MAX" help:"Subtasks of each vertex; changes no result. On a cluster a range such as 2:8 lets the job start, shrink and grow with the slots that there are. 0, the default, is one per processor, or on a cluster one per slot."`
 	Shards      int          `placeholder:"S" default:"${shards}" help:"Shards that data are cut into, a power of two (default: ${shards})."`
 	Explain     explainForm  `placeholder:"FORM" help:"Print the plan instead of running it, as text (the default), json or dot."`
 	Check       bool         `help:"Run the job at two parallelisms and batch sizes in this process, write nothing, and report whether all operators and queues gave the same results, or which did not."`
@@ -35,6 +35,23 @@ type engineFlags struct {
 	Version     versionFlag  `help:"Print the version and exit."`
 	checkpointFlags
 	clusterFlags
+}
+
+// parallelism is the value of --parallelism.
+type parallelism struct{ wire.Parallelism }
+
+// UnmarshalText reads a number or a range.
+func (p *parallelism) UnmarshalText(text []byte) (err error) {
+	p.Parallelism, err = wire.ParseParallelism(string(text))
+	return err
+}
+
+// option returns the option of a run for the flag.
+func (p parallelism) option() Option {
+	if p.Elastic() {
+		return ParallelismRange(p.Min, p.Max)
+	}
+	return Parallelism(p.Max)
 }
 
 // checkpointFlags are the flags for checkpoints.
@@ -430,7 +447,7 @@ func (c *commandLine) options() []Option {
 		exists = Replace
 	}
 	return append(append(c.clusterFlags.options(), c.checkpointFlags.options()...),
-		Parallelism(c.Parallelism), Shards(c.Shards), Seed(c.Seed), IfExists(exists),
+		c.Parallelism.option(), Shards(c.Shards), Seed(c.Seed), IfExists(exists),
 		BatchRows(c.BatchRows), MemoryBudget(int64(c.Memory)), SpillDir(c.SpillDir),
 	)
 }

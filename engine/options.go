@@ -55,6 +55,7 @@ func (e Existing) String() string {
 // config holds the settings that the options give, with defaults for the others.
 type config struct {
 	parallelism     int // 0 means one subtask per processor or, on a cluster, per slot, but at most one per shard
+	minParallelism  int // smallest parallelism on a cluster; 0 means parallelism
 	shards          int
 	seed            uint64
 	batchRows       int
@@ -108,8 +109,12 @@ func newConfig(opts []Option) (*config, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	if c.parallelism == 0 && c.cluster.address == "" {
+	switch {
+	case c.cluster.address != "":
+	case c.parallelism == 0:
 		c.parallelism = c.localParallelism()
+	case c.minParallelism > 0:
+		c.parallelism = min(max(c.localParallelism(), c.minParallelism), c.parallelism)
 	}
 	return c, nil
 }
@@ -144,6 +149,8 @@ func (c *config) check() error {
 	switch {
 	case c.parallelism < 0:
 		return bad("--parallelism is %d: want at least 1, or 0 for one per processor", c.parallelism)
+	case c.minParallelism < 0 || c.minParallelism > c.parallelism:
+		return bad("--parallelism is %d:%d: want a range such as 2:8, which begins with 1 or more", c.minParallelism, c.parallelism)
 	case c.parallelism > sharding.MaxShards:
 		return bad("--parallelism is %d: want at most %d", c.parallelism, sharding.MaxShards)
 	case c.parallelism > c.shards:
@@ -178,7 +185,21 @@ func Local() Option { return func(c *config) { c.cluster.address, c.workers = ""
 // which shards, never what is computed. 0, the default, means one per processor that the Go
 // runtime uses, or one per slot of a cluster, but at most one per shard. More than one per shard
 // is an error.
-func Parallelism(n int) Option { return func(c *config) { c.parallelism = n } }
+func Parallelism(n int) Option { return func(c *config) { c.parallelism, c.minParallelism = n, 0 } }
+
+// ParallelismRange sets the smallest and the largest number of subtasks of each vertex. On a cluster
+// the job starts as soon as there are slots for the smallest, and gets as many as are free up to the
+// largest. It goes on with fewer if a task manager is lost. With checkpoints, the cluster also changes
+// the number while the job runs: it gives the job slots that become free, and gives some of them to
+// jobs that wait. In one process the job has one subtask per processor, within the range. A job whose
+// plan binds it to one parallelism is refused on a cluster.
+func ParallelismRange(least, most int) Option {
+	return func(c *config) {
+		if c.parallelism, c.minParallelism = most, least; least == 0 {
+			c.minParallelism = -1 // an error
+		}
+	}
+}
 
 // Shards sets the number of shards into which data are divided, a power of two; the
 // default is DefaultShards. Results may depend on it.

@@ -142,6 +142,7 @@ func (w *watch) planned(p *plan.Plan) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.state.Queues, w.state.Vertices, w.aside, w.of = nil, nil, nil, nil // of a plan at another parallelism
 	for i, q := range p.Queues {
 		w.queues[q.Name] = i
 		w.state.Queues = append(w.state.Queues, QueueProgress{Name: q.Name, Max: q.MaxSupersteps})

@@ -50,6 +50,9 @@ type StageSpec struct {
 	Funcs []any
 	// Order says how the stage reduces floating-point values.
 	Order Reduction
+	// RankState says that the stage keeps a state for each subtask that cannot be divided, so that
+	// the queue continues only at its own parallelism.
+	RankState bool
 }
 
 // stageOps has the kind of operator (plan.Node.Op) of each kind of stage.
@@ -229,7 +232,7 @@ func (w *queueWriter) add(kind plan.StageKind, s StageSpec, schema *arrow.Schema
 		Func:  funcIdentities(append([]any{s.Func}, s.Funcs...)...),
 		Queue: w.name,
 		Stage: kind,
-		Order: s.Order,
+		Order: s.Order, RankState: s.RankState,
 	}, schema, ports)
 	n := &w.b.graph.Nodes[w.last]
 	n.Inputs = append(n.Inputs, in...)

@@ -145,6 +145,9 @@ func (m *Manager) persist(e core.Persist) {
 		c.spec, err = wire.Marshal(e.Spec)
 	}
 	if j != nil {
+		if e.Graph != nil {
+			m.planAnew(j, &e)
+		}
 		c.plan, j.plan = j.plan, nil
 		c.graph, j.graph = j.graph, nil
 	}

@@ -57,6 +57,7 @@ type follower struct {
 	gone    bool     // the spool's file has been removed
 	lost    error    // error that prevents the reading of further events
 	planned []byte   // the job's plan; nil until it is known
+	attempt int      // the attempt whose plan it is
 }
 
 func (m *Manager) newFollower(req *wire.FollowRequest, send func(*wire.Event) error) (*follower, error) {
@@ -151,6 +152,9 @@ func (f *follower) catchUp(ctx context.Context, size int64) error {
 			return nil
 		}
 		if e.State != nil {
+			if e.State.Attempt > f.attempt { // which may have another parallelism
+				f.planned, f.attempt = nil, e.State.Attempt
+			}
 			if e.State.Plan, err = f.plan(); err != nil {
 				return err
 			}

@@ -31,7 +31,7 @@ func (m *Manager) Submit(ctx context.Context, req *wire.SubmitRequest) (*wire.Su
 	}
 	slots, planned, err := 0, []byte(nil), error(nil)
 	if len(spec.Graph) > 0 {
-		if slots, planned, err = compile(&spec, spec.Graph); err != nil {
+		if slots, planned, err = compile(&spec, spec.Graph, spec.Allowed()); err != nil {
 			return nil, wire.Error(codes.InvalidArgument, "the job's graph does not compile: %v", err)
 		}
 	}
@@ -142,6 +142,8 @@ func (m *Manager) acceptable(s *wire.JobSpec) error {
 		why = fmt.Sprintf("parallelism %d: want at least 1; set it with --parallelism", s.Parallelism)
 	case s.Parallelism > s.Shards:
 		why = fmt.Sprintf("parallelism %d is above the number of shards, %d, so that some subtasks would own none: lower --parallelism or raise --shards, which is part of the result", s.Parallelism, s.Shards)
+	case s.MinParallelism < 0 || s.MinParallelism > s.Parallelism:
+		why = fmt.Sprintf("parallelism %d to %d: want the smaller number first, and at least 1", s.MinParallelism, s.Parallelism)
 	case s.WaitTimeout < 0 || s.Run.BatchRows < 0 || s.Run.Memory < 0:
 		why = "a wait, a number of rows and a memory cannot be negative"
 	case s.Run.IfExists != "" && s.Run.IfExists != "fail" && s.Run.IfExists != "replace":
@@ -167,9 +169,10 @@ func hasControl(text string) bool {
 	return false
 }
 
-// compile returns the plan of a job, in JSON, and the number of slots that the job needs. The
-// graph must have the job's name, shards and seed.
-func compile(s *wire.JobSpec, data []byte) (slots int, planned []byte, err error) {
+// compile returns the plan of a job at the largest parallelism that is allowed, in JSON, and the
+// number of slots that the job needs then. The graph must have the job's name, shards and seed. If
+// several parallelisms are allowed, no node of the graph may depend on parallelism.
+func compile(s *wire.JobSpec, data []byte, allowed wire.Parallelism) (slots int, planned []byte, err error) {
 	// The graph comes from a user's program. The job manager must survive if the graph makes
 	// the compiler panic.
 	defer func() {
@@ -185,7 +188,10 @@ func compile(s *wire.JobSpec, data []byte) (slots int, planned []byte, err error
 		return 0, nil, fmt.Errorf("it is of job %.100q with %d shards and seed %d, not of %q with %d and %d",
 			g.Job, g.Shards, g.Seed, s.Name, s.Shards, s.Seed)
 	}
-	p, err := plan.Compile(g, s.Parallelism)
+	if n := plan.OneParallelism(g.Nodes); n != nil && allowed.Elastic() {
+		return 0, nil, fmt.Errorf("it cannot run with %s subtasks, as %s binds it to one parallelism: give --parallelism one number", allowed, n.Title())
+	}
+	p, err := plan.Compile(g, allowed.Max)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -204,7 +210,7 @@ func (m *Manager) compileResolved(e core.Compile) {
 	if j == nil {
 		return
 	}
-	slots, planned, err := compile(&j.spec, e.Graph)
+	slots, planned, err := compile(&j.spec, e.Graph, j.spec.Allowed())
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err == nil && j.final == nil {

@@ -69,7 +69,25 @@ type Node struct {
 	Stage StageKind `json:"stage,omitempty"`
 	// Order says how the node reduces floating-point values.
 	Order Reduction `json:"order,omitempty"`
+	// RankState says that the node, a stage of a queue, keeps a state for each subtask that cannot
+	// be divided. It follows from Func and is not part of the fingerprint.
+	RankState bool `json:"rank_state,omitempty"`
 }
+
+// OneParallelism returns the first needed node that binds a run to one parallelism, or nil if there
+// is none: a node whose result depends on parallelism, or whose state cannot be divided.
+func OneParallelism(nodes []Node) *Node {
+	needed := Needed(nodes)
+	for i := range nodes {
+		if needed[i] && nodes[i].bound() {
+			return &nodes[i]
+		}
+	}
+	return nil
+}
+
+// bound reports whether the node binds its queue, or its job, to one parallelism.
+func (n *Node) bound() bool { return n.Order == RankTree || n.RankState }
 
 // Input is one incoming edge of a node. Its position in Node.Inputs is its port.
 type Input struct {

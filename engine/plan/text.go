@@ -82,11 +82,11 @@ func (p *Plan) StagesOf(queue string) (titles []string) {
 	return titles
 }
 
-// onlyAtParallelism returns the first node of a queue whose result depends on parallelism, or nil
-// if there is none. A queue with such a node continues from a saved state only at the parallelism
-// that it had.
+// onlyAtParallelism returns the first node of a queue whose result depends on parallelism, or whose
+// state cannot be divided, or nil if there is none. A queue with such a node continues from a saved
+// state only at the parallelism that it had.
 func (p *Plan) onlyAtParallelism(queue string) *Node {
-	i := slices.IndexFunc(p.Nodes, func(n Node) bool { return n.Queue == queue && n.Order == RankTree })
+	i := slices.IndexFunc(p.Nodes, func(n Node) bool { return n.Queue == queue && n.bound() })
 	if i < 0 {
 		return nil
 	}

@@ -76,6 +76,11 @@ func (c *Client) Cancel(ctx context.Context, req *CancelRequest) (*CancelReply, 
 	return invoke[CancelReply](ctx, c, "Cancel", req)
 }
 
+// Scale sets with how many subtasks a job may run.
+func (c *Client) Scale(ctx context.Context, req *ScaleRequest) (*ScaleReply, error) {
+	return invoke[ScaleReply](ctx, c, "Scale", req)
+}
+
 // Savepoint makes a checkpoint of a running job, and copies it to a place of its own.
 func (c *Client) Savepoint(ctx context.Context, req *SavepointRequest) (*SavepointReply, error) {
 	return invoke[SavepointReply](ctx, c, "Savepoint", req)

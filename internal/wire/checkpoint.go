@@ -106,6 +106,9 @@ func (o *Origin) String() string {
 	case o.Savepoint > 0:
 		from += fmt.Sprintf(" and savepoint %d", o.Savepoint)
 	}
+	if len(where) == 0 {
+		where = []string{"no queue had a state"}
+	}
 	return fmt.Sprintf("%s of %s: %s", from, o.Written.Local().Format("2006-01-02 15:04:05"), strings.Join(where, ", "))
 }
 

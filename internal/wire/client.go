@@ -65,12 +65,16 @@ type JobInfo struct {
 	Name  string   `msgpack:"name" json:"name"`
 	State JobState `msgpack:"state" json:"-"`
 	// Detail says for what the job waits, or why it ended.
-	Detail      string `msgpack:"detail" json:"detail,omitempty"`
+	Detail string `msgpack:"detail" json:"detail,omitempty"`
+	// Parallelism is that of the current attempt or, before the first, the largest that is allowed.
 	Parallelism int    `msgpack:"parallelism" json:"parallelism"`
 	Slots       int    `msgpack:"slots" json:"slots"`
 	Shards      int    `msgpack:"shards" json:"shards"`
 	Seed        uint64 `msgpack:"seed" json:"seed"`
-	Attempt     int    `msgpack:"attempt" json:"attempt"`
+	// Allowed says with how many subtasks the job may run. It is zero in records of job managers
+	// that knew no elastic jobs.
+	Allowed Parallelism `msgpack:"allowed,omitempty" json:"-"`
+	Attempt int         `msgpack:"attempt" json:"attempt"`
 	// Restarts is the number of times that the job was restarted because an attempt was lost.
 	// Lost has the last of these attempts, oldest first.
 	Restarts int           `msgpack:"restarts,omitempty" json:"restarts,omitempty"`
@@ -103,7 +107,17 @@ type JobInfo struct {
 	Outcomes [][]byte `msgpack:"outcomes" json:"-"` // outcomes of the workers of a finished job; only in the answer to Show and in the last event of Follow
 }
 
-// LostAttempt describes an attempt of a job that was lost, and after which the job was restarted.
+// Resizable reports whether the job may run with other numbers of subtasks than that of its current
+// attempt.
+func (j *JobInfo) Resizable() bool {
+	return j.Allowed.Max > 0 && j.Allowed != Parallelism{j.Parallelism, j.Parallelism}
+}
+
+// MaxLost is the largest number of attempts in JobInfo.Lost.
+const MaxLost = 20
+
+// LostAttempt describes an attempt of a job that was lost, or ended so that the job goes on with other
+// slots, and after which the job was restarted.
 type LostAttempt struct {
 	Number int       `msgpack:"number" json:"number"`
 	Began  time.Time `msgpack:"began" json:"began"` // time at which its workers were deployed

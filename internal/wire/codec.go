@@ -39,7 +39,7 @@ func limit(v any) int {
 		return MaxSubmit
 	case *Chunk, *LogChunk:
 		return MaxChunk
-	case *HasArtifactRequest, *FetchRequest, *ListRequest, *ShowRequest, *CancelRequest, *SavepointRequest, *CordonRequest, *UncordonRequest, *DrainRequest,
+	case *HasArtifactRequest, *FetchRequest, *ListRequest, *ShowRequest, *CancelRequest, *SavepointRequest, *ScaleRequest, *CordonRequest, *UncordonRequest, *DrainRequest,
 		*FollowRequest, *ResultsRequest, *ResultRequest, *LogsRequest, *TaskManagersRequest, *OverviewRequest,
 		*HasArtifactReply, *UploadReply, *SubmitReply, *CordonReply, *Delivered:
 		return MaxRequest

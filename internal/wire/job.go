@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -39,11 +40,15 @@ type JobSpec struct {
 	// Graph is the plan.Graph in JSON, including its facts. It is empty if the client could not
 	// read the inputs from which the facts are derived. In that case a worker resolves the
 	// graph before the job is scheduled.
-	Graph       []byte     `msgpack:"graph"`
-	Parallelism int        `msgpack:"parallelism"`
-	Shards      int        `msgpack:"shards"`
-	Seed        uint64     `msgpack:"seed"`
-	Run         RunOptions `msgpack:"run"`
+	Graph []byte `msgpack:"graph"`
+	// Parallelism is the number of subtasks of each vertex. MinParallelism is less if the job is
+	// elastic: it then runs with at least MinParallelism and at most Parallelism subtasks. 0 means
+	// Parallelism. In a Deployment, Parallelism is that of the attempt.
+	Parallelism    int        `msgpack:"parallelism"`
+	MinParallelism int        `msgpack:"min_parallelism,omitempty"`
+	Shards         int        `msgpack:"shards"`
+	Seed           uint64     `msgpack:"seed"`
+	Run            RunOptions `msgpack:"run"`
 
 	// Dir is the client's working directory, an absolute path. Workers make it their working
 	// directory, so that relative paths in the job refer to the same files as at the client. If
@@ -67,6 +72,11 @@ type JobSpec struct {
 	// Restart says what happens if a worker is lost; zero means the defaults.
 	Restart Restart `msgpack:"restart"`
 	Version int     `msgpack:"version"` // protocol version of the client
+}
+
+// Allowed returns with how many subtasks the job may run, as its client has submitted it.
+func (s *JobSpec) Allowed() Parallelism {
+	return Parallelism{Min: cmp.Or(s.MinParallelism, s.Parallelism), Max: s.Parallelism}
 }
 
 // RunOptions are the options of a run that workers need. They do not affect results.

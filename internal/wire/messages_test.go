@@ -19,7 +19,7 @@ import (
 // messages consist.
 func messages() []any {
 	return []any{
-		new(Checkpoints), new(Origin), new(OriginQueue), new(Save), new(Saved), new(SavepointRequest), new(SavepointReply), new(DrainRequest), new(DrainReply),
+		new(Checkpoints), new(Origin), new(OriginQueue), new(Save), new(Saved), new(SavepointRequest), new(SavepointReply), new(Parallelism), new(ScaleRequest), new(ScaleReply), new(DrainRequest), new(DrainReply),
 		new(Ack), new(Beat), new(Cancel), new(CancelReply), new(CancelRequest), new(Cordon), new(CordonReply), new(CordonRequest), new(UncordonRequest), new(Avoidance), new(Checkpointed), new(Chunk), new(Collected),
 		new(Commit), new(Committed), new(Credential), new(Delivered), new(Delivery), new(Deployment), new(Ended),
 		new(Event), new(Exit), new(Failure), new(FetchRequest), new(Finished), new(FollowRequest),
@@ -42,7 +42,7 @@ func TestMessagesAreAllTested(t *testing.T) {
 		listed = append(listed, typeName(m))
 	}
 	var declared []string
-	for _, file := range []string{"checkpoint.go", "client.go", "cordon.go", "job.go", "restart.go", "taskmanager.go", "worker.go"} {
+	for _, file := range []string{"checkpoint.go", "client.go", "cordon.go", "job.go", "parallelism.go", "restart.go", "taskmanager.go", "worker.go"} {
 		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
 		require.NoError(t, err)
 		ast.Inspect(parsed, func(n ast.Node) bool {

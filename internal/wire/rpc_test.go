@@ -126,6 +126,10 @@ func (f *fake) Uncordon(_ context.Context, req *UncordonRequest) (*CordonReply, 
 	return &CordonReply{TaskManager: req.TaskManager}, nil
 }
 
+func (f *fake) Scale(_ context.Context, req *ScaleRequest) (*ScaleReply, error) {
+	return &ScaleReply{Job: JobInfo{ID: req.Job, Allowed: req.Parallelism}}, nil
+}
+
 func (f *fake) Savepoint(_ context.Context, req *SavepointRequest) (*SavepointReply, error) {
 	return &SavepointReply{Job: req.Job, Checkpoint: Origin{Number: len(req.Place)}}, nil
 }
@@ -213,6 +217,9 @@ func TestCallsWithOneAnswer(t *testing.T) {
 	drained, err := c.Drain(ctx, &DrainRequest{TaskManager: "b", Within: time.Minute})
 	require.NoError(t, err)
 	require.Equal(t, DrainReply{CordonReply: CordonReply{TaskManager: "b"}, Leave: []JobID{"a"}, Stay: []JobID{"1m0s"}}, *drained)
+	scaled, err := c.Scale(ctx, &ScaleRequest{Job: "j", Parallelism: Parallelism{2, 8}})
+	require.NoError(t, err)
+	require.Equal(t, ScaleReply{Job: JobInfo{ID: "j", Allowed: Parallelism{2, 8}}}, *scaled)
 	saved, err := c.Savepoint(ctx, &SavepointRequest{Job: "j", Place: "/abc"})
 	require.NoError(t, err)
 	require.Equal(t, SavepointReply{Job: "j", Checkpoint: Origin{Number: 4}}, *saved)
@@ -432,7 +439,7 @@ func TestNobodyThere(t *testing.T) {
 }
 
 func TestServiceIsWhole(t *testing.T) {
-	require.Len(t, description.Methods, 12)
+	require.Len(t, description.Methods, 13)
 	require.Len(t, description.Streams, 7)
 	require.Nil(t, encoding.GetCodecV2("msgpack"), "the codec must not be registered for the whole process")
 }

@@ -77,6 +77,7 @@ var description = grpc.ServiceDesc{
 		unary("Show", JobManager.Show),
 		unary("Cancel", JobManager.Cancel),
 		unary("Savepoint", JobManager.Savepoint),
+		unary("Scale", JobManager.Scale),
 		unary("Cordon", JobManager.Cordon),
 		unary("Uncordon", JobManager.Uncordon),
 		unary("Drain", JobManager.Drain),

@@ -19,6 +19,7 @@ type JobManager interface {
 	Show(ctx context.Context, req *ShowRequest) (*JobInfo, error)
 	Cancel(ctx context.Context, req *CancelRequest) (*CancelReply, error)
 	Savepoint(ctx context.Context, req *SavepointRequest) (*SavepointReply, error)
+	Scale(ctx context.Context, req *ScaleRequest) (*ScaleReply, error)
 	Cordon(ctx context.Context, req *CordonRequest) (*CordonReply, error)
 	Uncordon(ctx context.Context, req *UncordonRequest) (*CordonReply, error)
 	Drain(ctx context.Context, req *DrainRequest) (*DrainReply, error)

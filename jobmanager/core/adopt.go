@@ -39,7 +39,10 @@ func (c *Core) patience(k Continuation) time.Duration {
 func (c *Core) takeUp(info wire.JobInfo, r Resumable) *job {
 	info.Plan, info.Outcomes, info.Progress = nil, nil, nil
 	now := c.clock.Counted()
-	j := &job{spec: r.Spec, specRecorded: true, info: info, since: now, deployed: r.Continuation.Began, earlier: r.Continuation.Earlier}
+	j := &job{spec: r.Spec, specRecorded: true, info: info, since: now, deployed: r.Continuation.Began, earlier: r.Continuation.Earlier, planned: info.Parallelism}
+	if j.info.Allowed.Max == 0 {
+		j.info.Allowed = r.Spec.Allowed()
+	}
 	j.info.Workers = slices.Clone(info.Workers)
 	j.restarts.settings = r.Spec.Restart.WithDefaults()
 	j.restarts.restore(r.Continuation.Restarts, now)

@@ -56,6 +56,13 @@ type Config struct {
 	// return.
 	KillAfter time.Duration
 
+	// Settle is how long the slots and the waiting jobs must not have changed before the core
+	// changes the number of slots of running elastic jobs; default 5 s.
+	Settle time.Duration
+	// ScaleInterval is the shortest time from the start of an attempt of an elastic job to the next
+	// attempt with more slots; default 30 s.
+	ScaleInterval time.Duration
+
 	// Policy determines which of the free slots a job gets; default Pack.
 	Policy Policy
 	// Keep is the maximum number of ended jobs that are kept; default 1000.
@@ -96,6 +103,8 @@ func (c Config) withDefaults() Config {
 	c.ResolveTimeout = cmp.Or(c.ResolveTimeout, 10*time.Minute)
 	c.ResumeTimeout = cmp.Or(c.ResumeTimeout, 5*time.Minute)
 	c.KillAfter = cmp.Or(c.KillAfter, 12*time.Second)
+	c.Settle = cmp.Or(c.Settle, defaultSettle)
+	c.ScaleInterval = cmp.Or(c.ScaleInterval, defaultScaleInterval)
 	c.Keep = max(0, cmp.Or(c.Keep, 1000))
 	return c
 }

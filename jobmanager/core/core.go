@@ -33,8 +33,9 @@ type Core struct {
 
 	counters Counters
 
-	rethink bool // slots or waiting jobs have changed since the last call of schedule
-	effects []Effect
+	balancing balancing
+	rethink   bool // slots or waiting jobs have changed since the last call of schedule
+	effects   []Effect
 }
 
 // New returns a core whose history is config.History.
@@ -93,6 +94,8 @@ func (c *Core) Step(now time.Duration, event Event) []Effect {
 		c.saveAsked(e)
 	case Drained:
 		c.drained(e)
+	case Scaled:
+		c.scaled(e)
 	case Persisted:
 		c.persisted(e)
 	case Tick:
@@ -101,6 +104,7 @@ func (c *Core) Step(now time.Duration, event Event) []Effect {
 	if c.rethink {
 		c.schedule()
 		c.rethink = false
+		c.unsettle()
 	}
 	return c.flush()
 }
@@ -126,4 +130,5 @@ func (c *Core) tick() {
 	for _, j := range slices.Clone(c.live) {
 		c.failOverdue(j)
 	}
+	c.rebalance()
 }

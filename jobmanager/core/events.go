@@ -117,6 +117,9 @@ type Persist struct {
 	// Spec is the job's specification, in the first record and when a worker has resolved the
 	// graph; it is nil in other records. It is kept until the job has ended.
 	Spec *wire.JobSpec
+	// Graph is not nil if the plan on record is of another parallelism than Job: the shell compiles
+	// this graph, in JSON, and records the new plan together with Job.
+	Graph []byte
 	// Continuation is not nil if the job has not ended. Together with Spec and the outcomes it
 	// is the data that Config.Resume needs after a restart.
 	Continuation *Continuation

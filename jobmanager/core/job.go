@@ -52,7 +52,13 @@ type job struct {
 	earlier wire.Checkpointed // what the attempts before the current one have reported of their checkpoints
 	newest  time.Duration     // when the core learned of the newest checkpoint, or the job first ran; 0 before
 	saving  []save            // requests for checkpoints that worker 0 has not answered
-	move    *move             // nil unless the job has to leave a task manager
+	move    *move             // nil unless the attempt has to end because of a drain or of another number of slots
+
+	target     int           // most slots that the next attempt gets, as the core decided; 0 if the client's limit holds
+	moving     bool          // the attempt was ended by a move, so that its slots are reserved
+	planned    int           // parallelism of the plan on record
+	scaleFrom  time.Duration // counted time from which the job may grow
+	saveFailed bool          // the job was to be scaled, and its state could not be saved
 
 	deciding bool          // the job failed because workers lost contact with each other; the cause is not known yet
 	decideBy time.Duration // counted time until which the core waits for the cause
@@ -70,20 +76,30 @@ func (j *job) start() *wire.Start {
 
 // request returns the request for the slots that the job waits for.
 func (c *Core) request(j *job) Request {
-	r := Request{Slots: j.wants(), Platform: j.spec.Platform, Policy: c.config.Policy}
+	r := Request{Platform: j.spec.Platform, Policy: c.config.Policy}
+	r.Slots, r.Most = j.wants()
 	if j.spec.Resident {
 		r.Executable = j.spec.Artifact
 	}
 	return r
 }
 
-// wants returns the number of slots for which the job waits.
-func (j *job) wants() int {
-	if j.info.State == wire.JobResolving || j.resume.due {
-		return 1
+// wants returns the smallest and the largest number of slots with which the job can go on.
+func (j *job) wants() (least, most int) {
+	switch {
+	case j.info.State == wire.JobResolving || j.resume.due:
+		return 1, 1
+	case j.slotsFixed() || j.info.Allowed.Max == 0:
+		return j.info.Slots, j.info.Slots
+	case j.target > 0:
+		return j.info.Allowed.Min, max(j.info.Allowed.Min, min(j.target, j.info.Allowed.Max))
 	}
-	return j.info.Slots
+	return j.info.Allowed.Min, j.info.Allowed.Max
 }
+
+// inLine reports whether the job waits for slots, or will do so at once when its attempt, which was
+// ended by a move, is over.
+func (j *job) inLine() bool { return j.queued || j.moving && j.info.State == wire.JobRestarting }
 
 // moveJob moves a job to the state that follows its state on event e. It returns false if e
 // does not change the job's state. detail explains the new state to users.
@@ -128,8 +144,10 @@ func (c *Core) submit(e Submitted) {
 		Seed:        e.Spec.Seed,
 		Artifact:    e.Spec.Artifact,
 		Build:       e.Spec.Build,
+		Allowed:     e.Spec.Allowed(),
 		Submitted:   c.wall(),
 	}}
+	j.planned = j.info.Parallelism
 	if e.Slots <= 0 {
 		j.info.State, j.info.Slots = wire.JobResolving, 0
 	}
@@ -148,26 +166,24 @@ func (c *Core) submit(e Submitted) {
 // job. Otherwise a large job could wait for ever while small jobs run. A job that needs more
 // slots than the cluster has does not block later jobs, because it waits for task managers and
 // not for slots. If a job has to wait for a time before it may use its slots, schedule only
-// reserves the slots.
+// reserves the slots. Elastic jobs get their least first. The slots that are free after that go to
+// them in the order of submission, unless another job waits for slots of the platform.
 func (c *Core) schedule() {
-	if !slices.ContainsFunc(c.live, func(j *job) bool { return j.queued }) {
+	if !slices.ContainsFunc(c.live, (*job).inLine) {
 		return
 	}
 	offers := c.offers()
 	line := queue{}
-	for _, j := range slices.Clone(c.live) {
-		if !j.queued {
+	var grants []grant
+	for _, j := range c.live {
+		if !j.inLine() {
 			continue
 		}
 		request := c.request(j)
 		shares, short := j.find(&line, offers, request)
 		if short == nil {
-			for _, s := range shares {
-				offers[s.Offer].Free -= s.Slots.Hi - s.Slots.Lo
-			}
-			if j.waits() {
-				c.place(j, shares)
-			}
+			reserve(offers, shares, 1)
+			grants = append(grants, grant{j, request, shares})
 			continue
 		}
 		if request.Slots <= short.Total {
@@ -181,6 +197,40 @@ func (c *Core) schedule() {
 			j.info.Detail = detail
 			c.emit(Changed{Job: j.snapshot()})
 		}
+	}
+	for _, g := range grants {
+		if g.request.Most > g.request.Slots && line.before(g.request.Platform) == 0 {
+			g.extend(offers)
+		}
+		if g.job.waits() {
+			c.place(g.job, g.shares)
+		}
+	}
+}
+
+// grant is the slots that a job gets.
+type grant struct {
+	job     *job
+	request Request
+	shares  []Share
+}
+
+// extend adds free slots to a grant, up to the most that its job can use.
+func (g *grant) extend(offers []Offer) {
+	reserve(offers, g.shares, -1)
+	r := g.request
+	free, _ := survey(offers, r)
+	r.Slots = min(r.Most, free.Free)
+	if shares, short := Place(offers, r); short == nil {
+		g.shares = shares
+	}
+	reserve(offers, g.shares, 1)
+}
+
+// reserve takes the slots of shares from the offers, or gives them back if sign is -1.
+func reserve(offers []Offer, shares []Share, sign int) {
+	for _, s := range shares {
+		offers[s.Offer].Free -= sign * (s.Slots.Hi - s.Slots.Lo)
 	}
 }
 
@@ -216,7 +266,10 @@ func (c *Core) place(j *job, shares []Share) {
 		c.placeResumed(j, taskManagers[0], placed, ranges)
 		return
 	}
-	j.info.Workers = placed
+	if n := ranges[len(ranges)-1].Hi; !j.slotsFixed() {
+		j.info.Parallelism, j.info.Slots = n, n
+	}
+	j.info.Workers, j.target, j.moving = placed, 0, false
 	c.moveJob(j, jobPlaced, j.starting())
 	j.workers = make([]*worker, len(taskManagers))
 	for i, n := range taskManagers {
@@ -310,6 +363,8 @@ func (c *Core) startAll(j *job) {
 	c.moveJob(j, jobStarted, detail)
 	j.info.Started, j.started = c.wall(), c.clock.Counted()
 	j.newest = cmp.Or(j.newest, c.now)
+	j.scaleFrom, j.saveFailed = j.started+c.config.ScaleInterval, false
+	c.unsettle()
 	start := j.start()
 	for _, w := range j.workers {
 		w.state, _ = workerTable.next(w.state, toldStart)

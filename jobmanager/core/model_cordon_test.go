@@ -63,8 +63,8 @@ func (w *world) given(t require.TestingT, id string, mode wire.WorkerMode) {
 		}
 	}
 	for _, j := range w.core.live {
-		if j.queued && !j.waits() {
-			reserved++
+		if least, _ := j.wants(); j.inLine() && !j.waits() {
+			reserved += least
 		}
 	}
 	require.LessOrEqual(t, free, reserved, "others have free slots that are not reserved, and %s is avoided", id)
@@ -110,4 +110,18 @@ func (w *world) save(t *rapid.T) {
 
 func (w *world) drain(t *rapid.T) {
 	w.step(t, Drained{TaskManager: w.some(t).id, Within: time.Duration(rapid.IntRange(0, 2).Draw(t, "within")) * time.Second})
+}
+
+// scale gives a job another parallelism, if that can be.
+func (w *world) scale(t *rapid.T) {
+	id := w.job(t)
+	to := wire.Parallelism{Min: rapid.IntRange(0, 4).Draw(t, "least")}
+	to.Max = to.Min + rapid.IntRange(0, 5).Draw(t, "more")
+	if w.core.CanScale(id, to) != nil {
+		before := w.core.jobs[id]
+		if before != nil {
+			defer func(allowed wire.Parallelism) { require.Equal(t, allowed, before.info.Allowed) }(before.info.Allowed)
+		}
+	}
+	w.step(t, Scaled{ID: id, Allowed: to})
 }

@@ -18,11 +18,15 @@ import (
 func (w *world) placed(t require.TestingT, e Persist) {
 	if e.Job.State == wire.JobDeploying {
 		for _, id := range w.jobs[:slices.Index(w.jobs, e.Job.ID)] {
-			if info, _ := w.core.Job(id); info.Slots > w.offered() {
+			if least, _ := w.core.jobs[id].wants(); least > w.offered() {
 				continue // the job needs more slots than the whole cluster has
 			}
 			require.NotEqual(t, wire.JobWaiting, w.seen[id], "job %s must not wait while the later job %s gets slots of its platform", id, e.Job.ID)
 		}
+	}
+	if j := e.Job; j.State == wire.JobDeploying && j.Slots == j.Parallelism && j.Allowed.Max > 0 {
+		require.True(t, j.Allowed.Has(j.Parallelism), "%d subtasks, and %s are allowed", j.Parallelism, j.Allowed)
+		require.Equal(t, j.Parallelism, j.Workers[len(j.Workers)-1].Slots.Hi)
 	}
 	mode := wire.RunMode
 	if e.Job.State == wire.JobCommitting {

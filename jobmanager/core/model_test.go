@@ -43,6 +43,7 @@ func live(t *rapid.T) {
 		"die":      w.die,
 		"save":     w.save,
 		"drain":    w.drain,
+		"scale":    w.scale,
 		"tick":     w.tick,
 		"flush":    func(*rapid.T) { w.flush(t, len(w.queue)) },
 		"crash":    w.crash,
@@ -94,7 +95,7 @@ type world struct {
 
 func newWorld(t *rapid.T) *world {
 	config := Config{
-		DeployTimeout: 20 * time.Second, KillAfter: 3 * time.Second, Keep: 5,
+		DeployTimeout: 20 * time.Second, KillAfter: 3 * time.Second, Keep: 5, Settle: time.Second, ScaleInterval: 2 * time.Second,
 		Policy: Policy(rapid.IntRange(0, 1).Draw(t, "policy")),
 	}
 	w := &world{
@@ -463,7 +464,12 @@ func (w *world) submit(t *rapid.T) {
 	}
 	w.restart[id] = spec.Restart.WithDefaults()
 	w.jobs = append(w.jobs, id)
-	w.step(t, Submitted{ID: id, Spec: spec, Slots: rapid.IntRange(0, 8).Draw(t, "slots")})
+	slots := rapid.IntRange(0, 8).Draw(t, "slots")
+	if rapid.Bool().Draw(t, "elastic") {
+		spec.Parallelism, spec.Shards, spec.Graph = max(slots, 1), 8, []byte("graph")
+		spec.MinParallelism = rapid.IntRange(1, spec.Parallelism).Draw(t, "least")
+	}
+	w.step(t, Submitted{ID: id, Spec: spec, Slots: slots})
 	w.step(t, Submitted{ID: id, Slots: 1})
 }
 

@@ -23,10 +23,11 @@ type Drained struct {
 
 func (Drained) event() {}
 
-// move is what is left to do until a job leaves its task managers.
+// move is what is left to do until an attempt ends so that the job goes on with other slots.
 type move struct {
 	cause string
 	by    time.Duration // counted time at which the job leaves in any case; 0 if there is none
+	to    int           // number of subtasks that the next attempt is to have; 0 if the job only leaves
 }
 
 // drained makes the jobs on the task managers of a name leave them.
@@ -75,9 +76,16 @@ func (c *Core) Leaving(name string) (leave, stay []wire.JobID) {
 }
 
 // movable makes a job leave that is saved, or could not be saved because its store fails. In that
-// case its last checkpoint is as good as a later attempt to write another one.
-func (c *Core) movable(j *job) {
-	if j.move != nil && j.info.State == wire.JobRunning {
+// case its last checkpoint is as good as a later attempt to write another one. A job that would only
+// get another number of slots goes on as it is.
+func (c *Core) movable(j *job, failed bool) {
+	switch m := j.move; {
+	case m == nil || j.info.State != wire.JobRunning:
+	case m.to > 0 && failed:
+		c.notScaled(j, true)
+	case m.to > j.info.Parallelism && !c.canGrow(j, m.to):
+		c.notScaled(j, false)
+	default:
 		c.moveAway(j)
 	}
 }
@@ -85,7 +93,7 @@ func (c *Core) movable(j *job) {
 // moveAway ends the current attempt of a job that has to leave a task manager.
 func (c *Core) moveAway(j *job) {
 	cause := j.move.cause
-	j.move = nil
+	j.target, j.moving, j.move = j.move.to, true, nil
 	c.restart(j, &wire.Failure{Kind: wire.ClusterFailure, Message: cause, Worker: -1, ExitCode: -1}, 0)
 }
 

@@ -62,11 +62,17 @@ var anyPlatform wire.Platform
 // Request describes the slots that a job needs.
 type Request struct {
 	Slots    int
+	Most     int           // largest number of slots that an elastic job can use; 0 means Slots
 	Platform wire.Platform // platform for which the job's executable is built; zero means any platform
 	// Executable, if it is not "", is the hash of an executable that task managers cannot
 	// fetch: only task managers that themselves run this executable fit the request.
 	Executable string
 	Policy     Policy
+}
+
+// fits reports whether the slots of an offer can be used for the request.
+func (r *Request) fits(o *Offer) bool {
+	return (r.Platform == anyPlatform || o.Platform == r.Platform) && (r.Executable == "" || o.Executable == r.Executable)
 }
 
 // Share is the part of a job that one worker on one task manager runs. The worker runs the
@@ -102,7 +108,10 @@ func (s *Shortage) Missing() int { return max(0, s.Slots-s.Free) }
 // String returns text that says what the job waits for and which slots are free.
 func (s *Shortage) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: ", humanize.Count(s.Slots, "slot"))
+	if s.Most > s.Slots {
+		fmt.Fprintf(&b, "%d to ", s.Slots)
+	}
+	fmt.Fprintf(&b, "%s: ", humanize.Count(max(s.Slots, s.Most), "slot"))
 	of := ""
 	if s.Platform != anyPlatform {
 		of = " of " + s.Platform.String()
@@ -207,7 +216,7 @@ func survey(offers []Offer, r Request) (*Shortage, []int) {
 	short := &Shortage{Request: r}
 	var fit []int
 	for i, o := range offers {
-		if r.Platform != anyPlatform && o.Platform != r.Platform || r.Executable != "" && o.Executable != r.Executable {
+		if !r.fits(&o) {
 			continue
 		}
 		if o.Cordoned {

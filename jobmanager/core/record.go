@@ -16,6 +16,9 @@ func (c *Core) persist(j *job, e Persist) {
 		info.Outcomes = j.outcomes
 	}
 	e.Job = info
+	if j.info.Parallelism != j.planned && j.spec.Graph != nil {
+		e.Graph, j.planned = j.spec.Graph, j.info.Parallelism
+	}
 	if !info.State.Ended() {
 		e.Continuation = c.continuation(j)
 		if !j.specRecorded {

@@ -27,11 +27,8 @@ import (
 //
 // Messages of former attempts are ignored, because their workers are unknown then.
 
-// These constants bound what is kept and shown of lost attempts.
-const (
-	maxLost  = 20      // number of attempts in JobInfo.Lost
-	maxCause = 2 << 10 // bytes of LostAttempt.Cause
-)
+// maxCause bounds LostAttempt.Cause, in bytes.
+const maxCause = 2 << 10
 
 // maxCrashes is the number of attempts that may end in the same way by the crash of a worker. It
 // applies whatever the strategy is, because a job whose program crashes deterministically would
@@ -159,18 +156,22 @@ func (c *Core) restart(j *job, f *wire.Failure, delay time.Duration) {
 		Number: j.info.Attempt, Began: j.deployed, Ended: c.wall(), Cause: shorten(f.Error(), maxCause), From: origin(j.info.Origin),
 	})
 	j.info.Origin = nil
-	j.info.Lost = j.info.Lost[max(0, len(j.info.Lost)-maxLost):]
+	j.info.Lost = j.info.Lost[max(0, len(j.info.Lost)-wire.MaxLost):]
 	j.restartAt = now + delay
 	cause := *f
 	cause.Message = firstLine(f.Message)
-	j.info.Detail = fmt.Sprintf("attempt %d was lost: %s", j.info.Attempt, cause.Error())
+	what := "was lost"
+	if j.moving {
+		what = "has ended"
+	}
+	j.info.Detail = fmt.Sprintf("attempt %d %s: %s", j.info.Attempt, what, cause.Error())
 	if wait := max(j.restartAt, j.fencedUntil) - now; j.fencedUntil > j.restartAt {
 		j.info.Detail += fmt.Sprintf("; the next begins in %.1fs, when no earlier worker can be left", wait.Seconds())
 	} else {
 		j.info.Detail += fmt.Sprintf("; the next begins in %.1fs", wait.Seconds())
 	}
 	c.record(j, false)
-	c.stopAll(j, orderedCancel, "the attempt was lost: "+cause.Error())
+	c.stopAll(j, orderedCancel, "the attempt "+what+": "+cause.Error())
 }
 
 // origin says from which checkpoint an attempt continued; "" if the job has no checkpoints or the

@@ -87,7 +87,7 @@ func TestLostAttemptsAreBounded(t *testing.T) {
 	c.Step(0, Registered{Conn: 1, Register: wire.Register{Version: wire.Version, ID: "a", Incarnation: "1", Slots: 1, Executable: anyHash}})
 	c.Step(0, Submitted{ID: "j", Slots: 1})
 	now := time.Duration(0)
-	for attempt := 1; attempt <= 2*maxLost; attempt++ {
+	for attempt := 1; attempt <= 2*wire.MaxLost; attempt++ {
 		for {
 			info, _ := c.Job("j")
 			if info.State == wire.JobDeploying && info.Attempt == attempt {
@@ -100,7 +100,7 @@ func TestLostAttemptsAreBounded(t *testing.T) {
 		c.Step(now, Reported{Conn: 1, WorkerEvent: wire.WorkerEvent{WorkerRef: wire.WorkerRef{Job: "j", Attempt: attempt}, Ended: &wire.Ended{Failure: lostFailure("gone")}}})
 	}
 	info, _ := c.Job("j")
-	require.Equal(t, 2*maxLost, info.Restarts)
-	require.Len(t, info.Lost, maxLost)
-	require.Equal(t, 2*maxLost, info.Lost[maxLost-1].Number)
+	require.Equal(t, 2*wire.MaxLost, info.Restarts)
+	require.Len(t, info.Lost, wire.MaxLost)
+	require.Equal(t, 2*wire.MaxLost, info.Lost[wire.MaxLost-1].Number)
 }

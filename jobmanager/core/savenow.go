@@ -89,7 +89,7 @@ func (c *Core) saved(w *worker, a *wire.Saved) {
 	s := j.saving[i]
 	j.saving = slices.Delete(j.saving, i, i+1)
 	if s.client == 0 {
-		c.movable(j)
+		c.movable(j, a.Failure != "")
 		return
 	}
 	c.emit(SaveAnswered{Request: s.client, Saved: *a})

@@ -24,11 +24,12 @@ import (
 //
 //	register CONN NAME [slots= inc= id= platform= version= memory= running=JOB/ATTEMPT/WORKER,...]
 //	beat CONN [running= ailing=]  default of running: the workers that were deployed there and have not ended
-//	submit JOB [slots= wait= artifact= resident= platform= resolve restart= attempts= delay= window= checkpoints=DIR]  default of restart: none
+//	submit JOB [slots= parallelism= wait= artifact= resident= platform= resolve restart= attempts= delay= window= checkpoints=DIR]  default of restart: none
 //	say JOB/ATTEMPT/WORKER REPORT [conn=]
 //	all JOB REPORT             reports for every worker of the job that has not ended, in order
 //	cordon NAME [REASON] | uncordon NAME | drain NAME [within=]
 //	save JOB REQUEST [PLACE]   a client asks for a checkpoint; "say REF saved REQUEST [failure=]" answers
+//	scale JOB PARALLELISM
 //	cancel JOB REASON | compiled JOB slots= | compiled JOB error=REASON
 //	persisted JOB [attempt= error=REASON]  default of attempt: that of the record
 //	hold | free                records of deployments are written only after "free"; until then "persisted" writes one
@@ -216,6 +217,15 @@ func (s *scenario) line(line string) string {
 		return s.step(e)
 	case "save":
 		return s.step(SaveAsked{ID: wire.JobID(words[1]), Request: number(s.t, words[2]), Place: rest(3)})
+	case "scale":
+		e := Scaled{ID: wire.JobID(words[1])}
+		var err error
+		e.Allowed, err = wire.ParseParallelism(words[2])
+		require.NoError(s.t, err)
+		if err := s.core.CanScale(e.ID, e.Allowed); err != nil {
+			return fmt.Sprintf("  refused: %v\n", err)
+		}
+		return s.step(e)
 	case "uncordon":
 		delete(s.cordons, words[1])
 		return s.step(Uncordoned{TaskManager: words[1]})
@@ -284,6 +294,11 @@ func (s *scenario) submit(id wire.JobID, options map[string]string) string {
 		spec.Artifact, spec.Resident = strings.Repeat(e, 64), true
 	}
 	slots, _ := strconv.Atoi(options["slots"])
+	if p := options["parallelism"]; p != "" {
+		allowed, err := wire.ParseParallelism(p)
+		require.NoError(s.t, err)
+		spec.Parallelism, spec.MinParallelism, spec.Shards, spec.Graph = allowed.Max, allowed.Min, 128, []byte("graph")
+	}
 	if w := options["wait"]; w != "" {
 		d, err := time.ParseDuration(w)
 		require.NoError(s.t, err)
@@ -449,7 +464,11 @@ func (s *scenario) text(effects []Effect) string {
 			if e.Retry && !s.held {
 				recorded = append(recorded, Persisted{ID: e.Job.ID, Attempt: e.Job.Attempt})
 			}
-			fmt.Fprintf(&b, "  persist %s%s%s\n", e.Job.ID, map[bool]string{true: ", and say so"}[e.Barrier], outcomesText(e.Job.Outcomes))
+			plan := ""
+			if e.Graph != nil {
+				plan = fmt.Sprintf(" with the plan at parallelism %d", e.Job.Parallelism)
+			}
+			fmt.Fprintf(&b, "  persist %s%s%s%s\n", e.Job.ID, plan, map[bool]string{true: ", and say so"}[e.Barrier], outcomesText(e.Job.Outcomes))
 		case Changed:
 			fmt.Fprintf(&b, "  %s\n", jobText(e.Job))
 		case Compile:

@@ -62,10 +62,12 @@ func (c *Core) deploy(j *job, n *taskManager, mode wire.WorkerMode, number int, 
 	n.workers[w.ref] = w
 	n.used += slots
 	j.processes++
+	spec := j.spec
+	spec.Parallelism = j.info.Parallelism
 	w.pending = &wire.Deployment{
 		WorkerRef:   w.ref,
 		Mode:        mode,
-		Spec:        j.spec,
+		Spec:        spec,
 		Slots:       all,
 		TaskManager: n.Name,
 		Listen:      n.Host,

@@ -21,6 +21,7 @@ type Manager interface {
 	List(ctx context.Context, req *wire.ListRequest) (*wire.ListReply, error)
 	Show(ctx context.Context, req *wire.ShowRequest) (*wire.JobInfo, error)
 	Cancel(ctx context.Context, req *wire.CancelRequest) (*wire.CancelReply, error)
+	Scale(ctx context.Context, req *wire.ScaleRequest) (*wire.ScaleReply, error)
 	Savepoint(ctx context.Context, req *wire.SavepointRequest) (*wire.SavepointReply, error)
 	Cordon(ctx context.Context, req *wire.CordonRequest) (*wire.CordonReply, error)
 	Uncordon(ctx context.Context, req *wire.UncordonRequest) (*wire.CordonReply, error)

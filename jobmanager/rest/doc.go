@@ -27,6 +27,7 @@
 //	POST /api/v1/taskmanagers/{name}/cordon  {"reason": "…"}, or no body
 //	POST /api/v1/taskmanagers/{name}/uncordon
 //	POST /api/v1/taskmanagers/{name}/drain   {"within": "30s"}, or no body
+//	POST /api/v1/jobs/{id}/scale           {"parallelism": "2:8"}
 //	POST /api/v1/jobs/{id}/savepoint       {"place": "/shared/savepoint"}
 //	GET  /api/v1/config
 //	GET  /api/v1/openapi.json

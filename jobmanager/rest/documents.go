@@ -49,7 +49,8 @@ type Job struct {
 	Name        string    `json:"name"`
 	State       string    `json:"state" enum:"state"`
 	Detail      string    `json:"detail,omitempty" doc:"what it waits for, or why it ended"`
-	Parallelism int       `json:"parallelism"`
+	Parallelism int       `json:"parallelism" doc:"subtasks of each vertex in the current attempt"`
+	Allowed     string    `json:"allowed,omitempty" doc:"with how many subtasks it may run, such as 2:8; absent if that is parallelism alone"`
 	Slots       int       `json:"slots" doc:"that it needs; 0 while that is not known"`
 	Shards      int       `json:"shards"`
 	Seed        uint64    `json:"seed"`
@@ -246,6 +247,9 @@ func jobOf(j *wire.JobInfo) Job {
 		ID: string(j.ID), Name: j.Name, State: j.State.String(), Detail: j.Detail, Parallelism: j.Parallelism, Slots: j.Slots, Shards: j.Shards,
 		Seed: j.Seed, Attempt: j.Attempt, Restarts: j.Restarts, Artifact: j.Artifact, Build: j.Build, Fingerprint: j.Fingerprint, Submitted: j.Submitted, Started: j.Started, Ended: j.Ended,
 		Failure: failureOf(j.Failure), Workers: make([]Placed, len(j.Workers)), Progress: progressOf(j.Progress),
+	}
+	if j.Resizable() {
+		out.Allowed = j.Allowed.String()
 	}
 	if j.Origin != nil {
 		out.From = j.Origin.String()

@@ -112,6 +112,18 @@ func (f *fake) Cancel(_ context.Context, req *wire.CancelRequest) (*wire.CancelR
 	return &wire.CancelReply{Job: *info}, nil
 }
 
+func (f *fake) Scale(_ context.Context, req *wire.ScaleRequest) (*wire.ScaleReply, error) {
+	info, err := f.find(req.Job)
+	if err != nil {
+		return nil, err
+	}
+	if info.State != wire.JobRunning {
+		return nil, wire.Error(codes.FailedPrecondition, "job %s cannot be scaled: it does not run", info.ID)
+	}
+	info.Allowed = req.Parallelism
+	return &wire.ScaleReply{Job: *info}, nil
+}
+
 func (f *fake) Savepoint(_ context.Context, req *wire.SavepointRequest) (*wire.SavepointReply, error) {
 	info, err := f.find(req.Job)
 	if err != nil {

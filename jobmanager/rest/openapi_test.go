@@ -213,6 +213,10 @@ var requests = []struct {
 	{"POST", "/api/v1/taskmanagers/{taskmanager}/drain", "/api/v1/taskmanagers/tm/drain", `{"reason":"repair","within":"90s"}`, nil, 200},
 	{"POST", "/api/v1/taskmanagers/{taskmanager}/drain", "/api/v1/taskmanagers/tm/drain", `{"within":"-1s"}`, nil, 400},
 	{"POST", "/api/v1/taskmanagers/{taskmanager}/drain", "/api/v1/taskmanagers/nope/drain", "", nil, 404},
+	{"POST", "/api/v1/jobs/{id}/scale", "/api/v1/jobs/run/scale", `{"parallelism":"2:8"}`, nil, 200},
+	{"POST", "/api/v1/jobs/{id}/scale", "/api/v1/jobs/run/scale", `{"parallelism":"5:2"}`, nil, 400},
+	{"POST", "/api/v1/jobs/{id}/scale", "/api/v1/jobs/new/scale", `{"parallelism":"4"}`, nil, 409},
+	{"POST", "/api/v1/jobs/{id}/scale", "/api/v1/jobs/nope/scale", `{"parallelism":"4"}`, nil, 404},
 	{"POST", "/api/v1/jobs/{id}/savepoint", "/api/v1/jobs/run/savepoint", `{"place":"/shared/x"}`, nil, 200},
 	{"POST", "/api/v1/jobs/{id}/savepoint", "/api/v1/jobs/run/savepoint", `{"place":"x"}`, nil, 400},
 	{"POST", "/api/v1/jobs/{id}/savepoint", "/api/v1/jobs/new/savepoint", `{"place":"s3://b/x"}`, nil, 409},
@@ -292,7 +296,7 @@ func TestRoutesAreThoseOfTheDocument(t *testing.T) {
 	s := serve(t, newFake(t), nil)
 	doc := described(t, s)
 	paths := doc["paths"].(map[string]any)
-	require.Equal(t, 23, len(paths))
+	require.Equal(t, 24, len(paths))
 	for path, item := range paths {
 		got := s.ask("DELETE "+strings.NewReplacer("{id}", "run-1", "{name}", "rows", "{taskmanager}", "tm").Replace(path), "")
 		require.Equal(t, http.StatusMethodNotAllowed, got.code, path)

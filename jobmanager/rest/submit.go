@@ -27,6 +27,7 @@ type Submission struct {
 	Name                 string         `json:"name" doc:"of the built-in job, such as kmeans"`
 	Args                 map[string]any `json:"args,omitempty" doc:"arguments by the names that the job's program gives their fields, such as Input; paths are paths on the machines of the task managers"`
 	Parallelism          int            `json:"parallelism,omitempty" doc:"default 1"`
+	MinParallelism       int            `json:"min_parallelism,omitempty" doc:"if the job may run with fewer subtasks: the least; default parallelism"`
 	Shards               int            `json:"shards,omitempty" doc:"a power of two, on which results may depend; default 128"`
 	Seed                 uint64         `json:"seed,omitempty"`
 	Dir                  string         `json:"dir,omitempty" doc:"absolute path that relative paths begin at; default: where the task managers start workers"`
@@ -87,7 +88,7 @@ func (s *Server) submit(w http.ResponseWriter, r *http.Request) error {
 // that spec does not check.
 func (b *Submission) spec() (wire.JobSpec, error) {
 	spec := wire.JobSpec{
-		Name: b.Name, Parallelism: b.Parallelism, Shards: b.Shards, Seed: b.Seed, Dir: b.Dir, Version: wire.Version,
+		Name: b.Name, Parallelism: b.Parallelism, MinParallelism: b.MinParallelism, Shards: b.Shards, Seed: b.Seed, Dir: b.Dir, Version: wire.Version,
 		Run: wire.RunOptions{BatchRows: b.BatchRows, Memory: b.Memory, IfExists: b.IfExists, CheckBroadcasts: b.CheckBroadcasts, LogLevel: b.LogLevel},
 	}
 	if spec.Parallelism == 0 {

@@ -23,6 +23,7 @@ type args struct {
 	Rows   int64         `default:"2000" help:"Rows to generate."`
 	Steps  int           `default:"20" help:"Supersteps."`
 	Pause  time.Duration `default:"0s" help:"How long each superstep waits on each subtask."`
+	While  string        `help:"File: supersteps wait only while it exists."`
 	Fault  string        `enum:"none,error,panic,gopanic,exit,exit0,kill,stop,memory,noise,spin,input" default:"none" help:"What the subtask does at the step: nothing, return an error, panic, panic on a goroutine of its own, end the process with 3 or 0, kill or stop the process, take all memory, write nonsense to its outputs, ignore that the job was cancelled; or read an input that is not there."`
 	At     int           `default:"5" help:"The superstep of the fault."`
 	By     int           `default:"1" help:"The subtask of the fault."`
@@ -95,7 +96,7 @@ var job = engine.Define("clusterjobs", func(b *engine.Builder, a args) error {
 // fault waits, and then does what the fault named by the arguments says.
 func (a args) fault(ctx *comqueue.ComContext) error {
 	ctx.Report("step", float64(ctx.StepNo()))
-	if a.Pause > 0 {
+	if a.pauses() {
 		select {
 		case <-time.After(a.Pause):
 		case <-ctx.Context().Done():
@@ -134,6 +135,16 @@ func (a args) fault(ctx *comqueue.ComContext) error {
 		}
 	}
 	return nil
+}
+
+// pauses reports whether the superstep waits.
+func (a args) pauses() bool {
+	if a.While != "" {
+		if _, err := os.Stat(a.While); err != nil {
+			return false
+		}
+	}
+	return a.Pause > 0
 }
 
 // takeMemory allocates memory until the Go runtime ends the process. A limit on the address

@@ -23,6 +23,7 @@ type Cluster struct {
 	Logs         logsCommand         `cmd:"" help:"Print what the workers of a job wrote."`
 	Cancel       cancelCommand       `cmd:"" help:"Cancel jobs."`
 	Checkpoints  checkpointsCommand  `cmd:"" help:"List the checkpoints of a job, or those in a directory or S3."`
+	Scale        scaleCommand        `cmd:"" help:"Set with how many subtasks a job may run; a job that runs is saved and goes on with another number."`
 	Savepoint    savepointCommand    `cmd:"" help:"Save the state of a running job at a place of its own, from which run --from continues."`
 	TaskManagers taskManagersCommand `cmd:"" name:"taskmanagers" aliases:"nodes" help:"List task managers and their slots."`
 	Cordon       cordonCommand       `cmd:"" help:"Keep new workers from a task manager; those that run there go on."`

@@ -15,6 +15,7 @@ type jobManager interface {
 	List(context.Context, *wire.ListRequest) (*wire.ListReply, error)
 	Show(context.Context, *wire.ShowRequest) (*wire.JobInfo, error)
 	Cancel(context.Context, *wire.CancelRequest) (*wire.CancelReply, error)
+	Scale(context.Context, *wire.ScaleRequest) (*wire.ScaleReply, error)
 	Savepoint(context.Context, *wire.SavepointRequest) (*wire.SavepointReply, error)
 	Drain(context.Context, *wire.DrainRequest) (*wire.DrainReply, error)
 	Cordon(context.Context, *wire.CordonRequest) (*wire.CordonReply, error)

@@ -192,7 +192,7 @@ func TestOneJob(t *testing.T) {
 // TestAttempts requires that the attempts of a restarted job are shown with their causes.
 func TestAttempts(t *testing.T) {
 	j := &wire.JobInfo{
-		ID: "j1", State: wire.JobRunning, Attempt: 4, Restarts: 5, Started: now.Add(3 * time.Second),
+		ID: "j1", State: wire.JobRunning, Attempt: 4, Restarts: 2, Started: now.Add(3 * time.Second),
 		Lost: []wire.LostAttempt{
 			{Number: 2, Began: now, Ended: now.Add(time.Second), Cause: "panic: boom\ngoroutine 1"},
 			{Number: 3, Began: now.Add(time.Second), Ended: now.Add(2 * time.Second), Cause: "task manager b\x07 was silent"},
@@ -202,7 +202,6 @@ func TestAttempts(t *testing.T) {
 	require.NoError(t, writeAttempts(&out, j))
 	at := func(s int) string { return now.Add(time.Duration(s) * time.Second).Format(time.RFC3339) }
 	require.Equal(t, []string{
-		"3 earlier attempts are not listed",
 		"ATTEMPT BEGAN ENDED WHY IT ENDED",
 		"2 " + at(0) + " " + at(1) + " panic: boom",
 		"3 " + at(1) + " " + at(2) + " task manager b? was silent",
@@ -216,6 +215,25 @@ func TestAttempts(t *testing.T) {
 	out.Reset()
 	require.NoError(t, writeJob(&out, j, nil, now))
 	require.Contains(t, out.String(), "panic: boom")
+	j.Lost = make([]wire.LostAttempt, wire.MaxLost)
+	j.Lost[0].Number = 8
+	out.Reset()
+	require.NoError(t, writeAttempts(&out, j))
+	require.Equal(t, "the attempts before 8 are not listed", words(out.String())[0])
+}
+
+// TestScaled requires that the scale command says with how many subtasks a job may run and runs.
+func TestScaled(t *testing.T) {
+	for want, j := range map[string]wire.JobInfo{
+		"j may run with 2:8 subtasks; it runs with 4":                                        {State: wire.JobRunning, Parallelism: 4, Allowed: wire.Parallelism{Min: 2, Max: 8}},
+		"j may run with 6 subtasks; it runs with 4 until it is saved and 6 slots can be had": {State: wire.JobDeploying, Parallelism: 4, Allowed: wire.Parallelism{Min: 6, Max: 6}},
+		"j may run with 1 subtasks; it is waiting":                                           {State: wire.JobWaiting, Parallelism: 4, Allowed: wire.Parallelism{Min: 1, Max: 1}},
+	} {
+		j.ID = "j"
+		require.Equal(t, want, scaled(&j))
+	}
+	require.Equal(t, "4 (2:8 allowed) of 128 shards, seed 1", subtasks(&wire.JobInfo{Parallelism: 4, Shards: 128, Seed: 1, Allowed: wire.Parallelism{Min: 2, Max: 8}}))
+	require.Equal(t, "4 of 128 shards, seed 1", subtasks(&wire.JobInfo{Parallelism: 4, Shards: 128, Seed: 1, Allowed: wire.Parallelism{Min: 4, Max: 4}}))
 }
 
 // words returns the lines of text that are not empty, with one space between words.

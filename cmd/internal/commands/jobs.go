@@ -163,7 +163,7 @@ func writeJob(w io.Writer, j *wire.JobInfo, p *plan.Plan, now time.Time) error {
 		{"detail", j.Detail},
 		{"submitted", j.Submitted.Format(time.RFC3339) + " (" + ago(now, j.Submitted) + ")"},
 		{"ran", ran(j, now)},
-		{"parallelism", fmt.Sprintf("%d of %d shards, seed %d", j.Parallelism, j.Shards, j.Seed)},
+		{"parallelism", subtasks(j)},
 		{"executable", j.Artifact},
 		{"build", j.Build},
 		{"fingerprint", j.Fingerprint},
@@ -182,7 +182,7 @@ func writeJob(w io.Writer, j *wire.JobInfo, p *plan.Plan, now time.Time) error {
 			fmt.Fprintf(w, "  | %s\n", plain(line))
 		}
 	}
-	if j.Restarts > 0 {
+	if len(j.Lost) > 0 {
 		if err := writeAttempts(w, j); err != nil {
 			return err
 		}
@@ -200,12 +200,21 @@ func writeJob(w io.Writer, j *wire.JobInfo, p *plan.Plan, now time.Time) error {
 	return writeProgress(w, j.Progress, p)
 }
 
+// subtasks returns with how many subtasks a job runs and may run.
+func subtasks(j *wire.JobInfo) string {
+	allowed := ""
+	if j.Resizable() {
+		allowed = fmt.Sprintf(" (%s allowed)", j.Allowed)
+	}
+	return fmt.Sprintf("%d%s of %d shards, seed %d", j.Parallelism, allowed, j.Shards, j.Seed)
+}
+
 // writeAttempts prints the attempts of a job that was restarted: those that were lost, and the
 // current or last one.
 func writeAttempts(w io.Writer, j *wire.JobInfo) error {
 	fmt.Fprintln(w)
-	if older := j.Restarts - len(j.Lost); older > 0 {
-		fmt.Fprintf(w, "%d earlier attempts are not listed\n", older)
+	if first := j.Lost[0].Number; len(j.Lost) == wire.MaxLost && first > 1 {
+		fmt.Fprintf(w, "the attempts before %d are not listed\n", first)
 	}
 	t := table{head: []string{"attempt", "began", "ended", "why it ended", "continued from"}}
 	if j.Origin == nil && !slices.ContainsFunc(j.Lost, func(a wire.LostAttempt) bool { return a.From != "" }) {

@@ -68,6 +68,8 @@ type JobManagerCommand struct {
 	Placement   string        `setting:"jobmanager.placement" enum:"pack,spread" default:"spread" placeholder:"POLICY" help:"pack jobs onto few task managers, or spread them (default: ${default})."`
 	Detection   time.Duration `setting:"jobmanager.detection" default:"4s" placeholder:"TIME" help:"How long a task manager may be silent before it counts as lost (default: ${default})."`
 	Lease       time.Duration `setting:"jobmanager.lease" default:"16s" placeholder:"TIME" help:"How long task managers keep their workers running without a message from here, and so how long this process may be away (default: ${default})."`
+	Settle      time.Duration `setting:"jobmanager.settle" default:"5s" placeholder:"TIME" help:"How long slots and waiting jobs must not have changed before elastic jobs grow or shrink (default: ${default})."`
+	ScaleEvery  time.Duration `setting:"jobmanager.scale-every" default:"30s" placeholder:"TIME" help:"How long an elastic job runs at least before it gets more slots (default: ${default})."`
 	Insecure    bool          `setting:"insecure" help:"Allow other machines to connect without TLS. The token, programs and data can then be read and changed on the way."`
 	tokenFlag
 	tlsFlags
@@ -125,7 +127,7 @@ func (c *JobManagerCommand) start(ctx context.Context, shown []settings.Shown, l
 	m, err := jobmanager.New(ctx, jobmanager.Config{
 		Listen: c.Listen, Dir: c.Dir, TokenFile: c.TokenFile, TLS: c.files(), Insecure: c.Insecure,
 		MaxArtifact: int64(c.MaxArtifact), ArtifactCache: int64(c.Cache), NoUploads: c.NoUploads, MaxResult: int64(c.MaxResult), KeepJobs: c.KeepJobs, KeepBytes: int64(c.KeepBytes), MinFree: int64(c.MinFree),
-		Policy: policy, Detection: c.Detection, Lease: c.Lease, Logger: logger,
+		Policy: policy, Detection: c.Detection, Lease: c.Lease, Settle: c.Settle, ScaleInterval: c.ScaleEvery, Logger: logger,
 	})
 	if err != nil {
 		return nil, err

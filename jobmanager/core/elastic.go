@@ -1,0 +1,200 @@
+package core
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/superstep-ml/superstep/internal/humanize"
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+// An elastic job may run with any number of subtasks of a range. It starts as soon as its minimum has
+// slots, and then gets the free slots up to its maximum, unless another job waits for them. After the
+// loss of an attempt it goes on with the slots that are left; if these are fewer than its minimum, it
+// waits for slots as any job does.
+//
+// While it runs, the number of its slots changes only if its queues' states are saved: the core asks
+// worker 0 for a checkpoint and then restarts the job, without a superstep that is done again. Balance
+// decides when that is worth it. The core calls it when the slots and the waiting jobs have not changed
+// for the time Config.Settle, so that several task managers that join one after the other cause one
+// change and not several. A job does not grow twice within Config.ScaleInterval.
+//
+// A client can change the range of any job (Scaled). A job whose number is outside the new range
+// changes as soon as it can have the slots, without a wait.
+
+// Scaled says that a client has set with how many subtasks a job may run, which CanScale has allowed.
+type Scaled struct {
+	ID      wire.JobID
+	Allowed wire.Parallelism
+}
+
+func (Scaled) event() {}
+
+// CanScale returns why a job cannot be given another parallelism now, or nil.
+func (c *Core) CanScale(id wire.JobID, to wire.Parallelism) error {
+	j := c.jobs[id]
+	switch {
+	case j == nil:
+		return fmt.Errorf("there is no such job")
+	case to.Min < 1 || to.Max < to.Min:
+		return fmt.Errorf("parallelism %s: want a number from 1, or a range such as 2:8", to)
+	case to.Max > j.info.Shards:
+		return fmt.Errorf("parallelism %s is above the number of shards, %d, so that some subtasks would own none", to, j.info.Shards)
+	}
+	switch j.info.State {
+	case wire.JobWaiting, wire.JobDeploying, wire.JobRunning, wire.JobRestarting:
+	default:
+		return fmt.Errorf("the job is %s: its parallelism can be changed while it waits, is deployed, runs or is restarted", j.info.State)
+	}
+	switch {
+	case j.slotsFixed():
+		return fmt.Errorf("the job's plan needs %s at any parallelism", humanize.Count(j.info.Slots, "slot"))
+	case j.info.State == wire.JobRunning && !to.Has(j.info.Parallelism) && !j.saves():
+		return fmt.Errorf("the job has no checkpoints, so with another parallelism it would begin again at superstep 1: submit it with --checkpoint-dir, or cancel it and submit it anew")
+	}
+	return nil
+}
+
+// Graph returns the graph of a job that has not ended, in JSON; nil if it is not known.
+func (c *Core) Graph(id wire.JobID) []byte {
+	if j := c.jobs[id]; j != nil {
+		return j.spec.Graph
+	}
+	return nil
+}
+
+// scaled sets with how many subtasks a job may run.
+func (c *Core) scaled(e Scaled) {
+	if c.CanScale(e.ID, e.Allowed) != nil {
+		return
+	}
+	j := c.jobs[e.ID]
+	j.info.Allowed, j.target, c.rethink, j.saveFailed = e.Allowed, 0, true, false
+	if m := j.move; m != nil && m.to > 0 {
+		j.move = nil // it was about to change to a number that the client may not want any more
+	}
+	c.record(j, false)
+	if j.info.State == wire.JobDeploying && !e.Allowed.Has(j.info.Parallelism) { // nothing is lost
+		j.move = j.scaleTo(e.Allowed.Max)
+		c.moveAway(j)
+	}
+}
+
+// slotsFixed reports whether the job needs the same number of slots at any parallelism.
+func (j *job) slotsFixed() bool { return j.info.Slots != j.info.Parallelism }
+
+// adjustable reports whether the number of the job's slots can be changed now.
+func (j *job) adjustable() bool {
+	return j.info.State == wire.JobRunning && j.saves() && !j.slotsFixed() && j.move == nil &&
+		(j.info.Allowed.Elastic() || j.outOfRange())
+}
+
+// outOfRange reports whether the job runs with a number of subtasks that is not allowed any more.
+func (j *job) outOfRange() bool {
+	return j.info.Allowed.Max > 0 && !j.info.Allowed.Has(j.info.Parallelism)
+}
+
+// balancing says when rebalance is to be called.
+type balancing struct {
+	changed time.Duration // counted time at which slots, waiting jobs or running jobs last changed
+	now     bool          // jobs whose number of subtasks is not allowed any more need not wait
+	due     time.Duration // counted time at which the other jobs may change; 0 if nothing is due
+}
+
+// unsettle is called when slots, waiting jobs or running jobs have changed.
+func (c *Core) unsettle() {
+	now := c.clock.Counted()
+	c.balancing = balancing{changed: now, now: true, due: now + c.config.Settle}
+}
+
+// balanceBy makes rebalance due at the given counted time, or earlier.
+func (c *Core) balanceBy(at time.Duration) {
+	if b := &c.balancing; b.due == 0 || at < b.due {
+		b.due = at
+	}
+}
+
+// rebalance changes the number of slots of running jobs if others wait for them, if slots are free, or
+// if their number is not allowed any more.
+func (c *Core) rebalance() {
+	now, b := c.clock.Counted(), &c.balancing
+	settled := b.due > 0 && now >= b.due && now-b.changed >= c.config.Settle
+	if !settled && !b.now {
+		return
+	}
+	if b.now = false; settled {
+		b.due = 0
+	}
+	if !slices.ContainsFunc(c.live, (*job).adjustable) {
+		return
+	}
+	offers := c.offers()
+	var jobs []*job
+	var claims []Claim
+	for _, j := range c.live {
+		if claim, ok := c.claim(j); ok {
+			jobs, claims = append(jobs, j), append(claims, claim)
+		}
+	}
+	slots := Balance(offers, claims)
+	for i, j := range jobs {
+		switch to := slots[i]; {
+		case !j.adjustable() || to == j.info.Parallelism || to < 1:
+		case now < j.scaleFrom && (j.saveFailed || to > j.info.Parallelism && !j.outOfRange()):
+			c.balanceBy(j.scaleFrom)
+		case settled || j.outOfRange():
+			j.move = j.scaleTo(to)
+			c.askToSave(j, "", 0)
+		}
+	}
+}
+
+// scaleTo returns the move that gives a job another number of subtasks.
+func (j *job) scaleTo(n int) *move {
+	return &move{to: n, cause: fmt.Sprintf("it is scaled from %d to %s", j.info.Parallelism, humanize.Count(n, "subtask"))}
+}
+
+// claim returns what a job has of the slots and may have, or false if it gets no slots any more and
+// has none that others could get.
+func (c *Core) claim(j *job) (Claim, bool) {
+	r := c.request(j)
+	switch {
+	case j.queued || j.info.State == wire.JobRestarting:
+		return Claim{Request: r}, true
+	case j.move != nil && j.move.to > j.info.Parallelism: // it will take the difference of the free slots
+		r.Slots, r.Most = j.move.to-j.info.Parallelism, 0
+		return Claim{Request: r}, true
+	case !j.adjustable():
+		return Claim{}, false
+	}
+	on := make([]int, len(c.order))
+	for _, w := range j.workers {
+		if i := slices.Index(c.order, w.taskManager); i >= 0 {
+			on[i] += w.slots
+		}
+	}
+	return Claim{Request: r, On: on, Adjustable: true}, true
+}
+
+// canGrow reports whether there are still enough free slots for a job that is about to grow.
+func (c *Core) canGrow(j *job, n int) bool {
+	r := c.request(j)
+	r.Slots = n - j.info.Parallelism
+	_, short := Place(c.offers(), r)
+	return short == nil
+}
+
+// notScaled ends an attempt to change the number of a job's subtasks, as its state could not be saved
+// or as the slots are taken. The core tries again after a while.
+func (c *Core) notScaled(j *job, failed bool) {
+	j.move, j.saveFailed = nil, failed
+	j.scaleFrom = c.clock.Counted() + c.config.ScaleInterval
+	c.balanceBy(j.scaleFrom)
+}
+
+// defaults of Config for elastic jobs.
+const (
+	defaultSettle        = 5 * time.Second
+	defaultScaleInterval = 30 * time.Second
+)
