@@ -17,6 +17,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/engine/checkpoint"
 	"github.com/superstep-ml/superstep/engine/checkpoint/s3store"
+	"github.com/superstep-ml/superstep/engine/plan"
 	"github.com/superstep-ml/superstep/internal/disk"
 	"github.com/superstep-ml/superstep/internal/s3test"
 	"github.com/superstep-ml/superstep/internal/testsize"
@@ -311,5 +312,39 @@ func TestSaveRefuses(t *testing.T) {
 			_, _, err = runOnce(t, build, append(options, engine.Workers(workers), engine.CheckpointDir(t.TempDir()), engine.CheckpointSupersteps(2))...)
 			require.ErrorContains(t, err, want)
 		}
+	}
+}
+
+// TestOneParallelism requires that a graph says which stage binds a queue to one parallelism.
+func TestOneParallelism(t *testing.T) {
+	sums, object := shared.Scratch[[]float64]("sums"), shared.Replicated("object", shared.Float64s())
+	var restored atomic.Int32
+	for want, add := range map[string]func(q *comqueue.IterativeComQueue){
+		"": func(q *comqueue.IterativeComQueue) {
+			q.Add(comqueue.ForEachShard(sums, func(*comqueue.ComContext, int, []float64) error { return nil })).Add(comqueue.AllReduce(sums))
+		},
+		"AllReduceSum": func(q *comqueue.IterativeComQueue) { q.Add(comqueue.AllReduce(sums)) },
+		"AllReduceObject": func(q *comqueue.IterativeComQueue) {
+			q.Add(comqueue.AllReduceObject(object, func(a, _ []float64) []float64 { return a }))
+		},
+		"Compute": func(q *comqueue.IterativeComQueue) {
+			q.AddNew(func() comqueue.Compute { return silent{&restored} })
+		},
+	} {
+		job := engine.Anonymous(func(b *engine.Builder) error {
+			q := comqueue.New(b, "q").Init(func(ctx *comqueue.ComContext) error { sums.Put(ctx, make([]float64, 1)); return nil })
+			add(q)
+			engine.Collect(q.CloseOnNode0(comqueue.Output(nothing)).SetMaxIter(2).Exec(), "rows")
+			return nil
+		})
+		g, err := engine.BuildGraph(job, struct{}{})
+		require.NoError(t, err)
+		n := plan.OneParallelism(g.Nodes)
+		if want == "" {
+			require.Nil(t, n)
+			continue
+		}
+		require.NotNil(t, n, want)
+		require.Equal(t, want, n.Op)
 	}
 }
