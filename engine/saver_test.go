@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -56,6 +57,13 @@ func (s *memoryStore) Put(ctx context.Context, name string, data []byte) error {
 	}
 	s.blobs[name] = bytes.Clone(data)
 	return nil
+}
+
+func (s *memoryStore) Publish(ctx context.Context, name string, data []byte) error {
+	if _, err := s.Get(ctx, name, math.MaxInt64); err == nil {
+		return fs.ErrExist
+	}
+	return s.Put(ctx, name, data)
 }
 
 func (s *memoryStore) Get(_ context.Context, name string, most int64) ([]byte, error) {
