@@ -316,7 +316,6 @@ func (s *saver) wrote(began time.Time, err error) {
 		return
 	}
 	if errors.Is(err, checkpoint.ErrTaken) { // a later attempt has begun, so this one is lost
-		s.retry = time.Now().Add(longestRetry)
 		s.fail(err)
 		return
 	}

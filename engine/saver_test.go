@@ -436,6 +436,26 @@ func TestSaverGivesUp(t *testing.T) {
 	}
 }
 
+// TestSaverOfAFormerAttempt requires that a run ends, and writes nothing more, when a later attempt
+// has taken over its store.
+func TestSaverOfAFormerAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &memoryStore{blobs: make(map[string][]byte)}
+		ctx, cancel := context.WithCancelCause(t.Context())
+		defer cancel(nil)
+		s, err := startSaver(ctx, store, "j", &checkpointConfig{steps: 1}, hclog.NewNullLogger(), cancel)
+		require.NoError(t, err)
+		store.setFailure(checkpoint.ErrTaken)
+		s.Save("a", cutAt(1, false))
+		synctest.Wait()
+		require.ErrorIs(t, context.Cause(ctx), checkpoint.ErrTaken)
+		tried := store.written()
+		s.close(endFailed)
+		require.Equal(t, tried, store.written())
+		require.Empty(t, store.blobs)
+	})
+}
+
 // TestSaverKeepsTheNewest requires that a state that could not be written does not replace a newer
 // one that waits.
 func TestSaverKeepsTheNewest(t *testing.T) {
