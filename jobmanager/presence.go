@@ -23,8 +23,9 @@ import (
 
 const (
 	presenceDial  = time.Second           // bounds one attempt to reach the port
-	presencePause = 50 * time.Millisecond // between two attempts
-	presenceFirst = 10 * time.Second      // bounds the attempts while the task manager is connected
+	presencePause = 50 * time.Millisecond // between two attempts after the end of the connection
+	presenceAgain = time.Second           // between two attempts while the task manager is connected
+	presenceFirst = 10 * time.Second      // bounds those attempts
 )
 
 // verifyPresence finds out whether the port of the task manager at the other end of connection c can
@@ -39,7 +40,7 @@ func (c *conn) verifyPresence(ctx context.Context, r *wire.Register) {
 			c.mu.Unlock()
 			return
 		}
-		pause(ctx, presencePause)
+		pause(ctx, presenceAgain)
 	}
 }
 

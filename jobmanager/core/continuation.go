@@ -61,7 +61,7 @@ func (c *Core) continuation(j *job) *Continuation {
 	}
 	for _, w := range j.workers {
 		host := w.taskManager.Register
-		host.Ailing, host.Broke = "", ""
+		host.Ailing, host.Broke, host.Presence, host.PresenceKey = "", "", "", ""
 		k.Hosts = append(k.Hosts, host)
 	}
 	return k

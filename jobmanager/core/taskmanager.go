@@ -141,8 +141,9 @@ func (c *Core) unfit(r *wire.Register) string {
 	case r.ID == "" || r.Incarnation == "":
 		return "a task manager without an identity or an incarnation cannot register"
 	case len(r.ID) > maxText || len(r.Incarnation) > maxText || len(r.Name) > maxText || len(r.Host) > maxText || len(r.Build) > maxText ||
+		len(r.Presence) > maxText || len(r.PresenceKey) > maxText ||
 		len(r.Platform.OS) > maxText || len(r.Platform.Arch) > maxText:
-		return fmt.Sprintf("a task manager's identity, name, host, build and platform have at most %d bytes each", maxText)
+		return fmt.Sprintf("a task manager's identity, name, host, build, platform and presence have at most %d bytes each", maxText)
 	case programs.CheckHash(r.Executable) != nil:
 		return fmt.Sprintf("a task manager says which executable it is by a SHA-256 in lower-case hex, not %.80q", r.Executable)
 	case r.Slots < 1 || r.Slots > maxSlots:
