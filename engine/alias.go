@@ -35,6 +35,8 @@ type (
 	// JointSink is a Sink that several workers can write and whose output becomes visible
 	// together with the output of other JointSinks; see task.JointSink.
 	JointSink = task.JointSink
+	// OverlapSink is a Sink that says whether attempts of a job may overlap; see task.OverlapSink.
+	OverlapSink = task.OverlapSink
 	// Completion tells a JointSink how to complete its output; see task.Completion.
 	Completion = task.Completion
 	// RowError says what is wrong with a row; see task.RowError.

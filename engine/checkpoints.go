@@ -268,7 +268,7 @@ func (c *config) runOf(r *checkpointed) (checkpoint.Run, error) {
 func (c *config) openStore(ctx context.Context, place string, r *checkpointed, fail context.CancelCauseFunc) (checkpoint.Store, error) {
 	settings := &c.checkpoints
 	if !s3store.Is(place) {
-		return checkpoint.OpenDir(c.disk, place)
+		return checkpoint.OpenDirOf(c.disk, place, string(r.job), r.attempt)
 	}
 	store, err := s3store.Open(ctx, place, s3store.Config{Getenv: settings.environment(), Fail: fail, Say: settings.say, Job: string(r.job), Attempt: r.attempt})
 	if err != nil {

@@ -72,6 +72,10 @@ func (s *clientSink) Commit() error {
 // Resume does nothing: only the client writes the output, and it does so once it has the rows.
 func (s *clientSink) Resume() error { return nil }
 
+// Overlaps reports whether the next attempt of the job may begin while this one still runs. It may
+// if the client writes the output, as the job manager passes on the rows of one attempt only.
+func (s *clientSink) Overlaps() bool { return s.remote() }
+
 // Held reports whether another process writes the output. If it does, the commit in this
 // process does not make the output visible.
 func (s *clientSink) Held() bool { return s.remote() }

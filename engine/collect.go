@@ -152,6 +152,10 @@ func (c *collected) rows() int64 {
 	return n
 }
 
+// Overlaps reports that the next attempt of the job may begin while this one still runs, as the job
+// manager passes on the rows of one attempt only.
+func (c *collected) Overlaps() bool { return true }
+
 // put retains a borrowed batch. It may be called for different shards at the same time.
 func (c *collected) put(shard int, rows arrow.Record) error {
 	s := c.store

@@ -25,7 +25,6 @@ func (c *config) lead(ctx context.Context, s *saver, run checkpoint.Run, r *chec
 		if s.journal, err = checkpoint.Open(ctx, s.store, run); err != nil {
 			return &storeError{err}
 		}
-		s.origin.Generation = s.journal.Generation()
 		found, err := s.find(ctx, settings, r)
 		if err != nil {
 			return err
@@ -57,11 +56,15 @@ func (c *config) lead(ctx context.Context, s *saver, run checkpoint.Run, r *chec
 	case !s.origin.Begins():
 		settings.tell(s.origin.String())
 	}
-	if s.several && s.journal != nil {
+	if s.journal == nil {
+		return nil
+	}
+	if s.several || r.job != "" {
 		if err := s.journal.Announce(ctx, r.key()); err != nil {
 			return &storeError{err}
 		}
 	}
+	s.origin.Generation = s.journal.Generation()
 	return nil
 }
 

@@ -77,6 +77,7 @@ type config struct {
 	stdout          io.Writer
 	workers         int // number of workers in this process; 0 runs the job as a whole
 	cluster         clusterConfig
+	attempt         Attempt // set in workers
 	checkpoints     checkpointConfig
 }
 

@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -312,6 +313,10 @@ func (s *saver) wrote(began time.Time, err error) {
 	s.writing = nil
 	if err == nil {
 		s.failing, s.retry, s.backoff = time.Time{}, time.Time{}, 0
+		return
+	}
+	if errors.Is(err, checkpoint.ErrTaken) { // a later attempt has begun, so this one is lost
+		s.fail(err)
 		return
 	}
 	for key, c := range states {

@@ -197,6 +197,10 @@ func (s *slowStore) Put(ctx context.Context, name string, data []byte) error {
 	return s.memoryStore.Put(ctx, name, data)
 }
 
+func (s *slowStore) Publish(ctx context.Context, name string, data []byte) error {
+	return s.Put(ctx, name, data)
+}
+
 // TestSlowPart requires that checkpoints are completed although a process writes its part more slowly
 // than supersteps and checkpoints follow each other.
 func TestSlowPart(t *testing.T) {

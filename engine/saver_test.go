@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -56,6 +57,13 @@ func (s *memoryStore) Put(ctx context.Context, name string, data []byte) error {
 	}
 	s.blobs[name] = bytes.Clone(data)
 	return nil
+}
+
+func (s *memoryStore) Publish(ctx context.Context, name string, data []byte) error {
+	if _, err := s.Get(ctx, name, math.MaxInt64); err == nil {
+		return fs.ErrExist
+	}
+	return s.Put(ctx, name, data)
 }
 
 func (s *memoryStore) Get(_ context.Context, name string, most int64) ([]byte, error) {
@@ -426,6 +434,26 @@ func TestSaverGivesUp(t *testing.T) {
 			<-s.closed
 		})
 	}
+}
+
+// TestSaverOfAFormerAttempt requires that a run ends, and writes nothing more, when a later attempt
+// has taken over its store.
+func TestSaverOfAFormerAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &memoryStore{blobs: make(map[string][]byte)}
+		ctx, cancel := context.WithCancelCause(t.Context())
+		defer cancel(nil)
+		s, err := startSaver(ctx, store, "j", &checkpointConfig{steps: 1}, hclog.NewNullLogger(), cancel)
+		require.NoError(t, err)
+		store.setFailure(checkpoint.ErrTaken)
+		s.Save("a", cutAt(1, false))
+		synctest.Wait()
+		require.ErrorIs(t, context.Cause(ctx), checkpoint.ErrTaken)
+		tried := store.written()
+		s.close(endFailed)
+		require.Equal(t, tried, store.written())
+		require.Empty(t, store.blobs)
+	})
 }
 
 // TestSaverKeepsTheNewest requires that a state that could not be written does not replace a newer

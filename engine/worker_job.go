@@ -92,7 +92,7 @@ func (j *workerJob) build(ctx context.Context) workOutcome {
 		return failed(err)
 	}
 	return workOutcome{event: workDone, answer: &wire.FromWorker{Ready: &wire.Ready{
-		Address: j.plane.Address(), Fingerprint: j.builder.graph.Fingerprint(),
+		Address: j.plane.Address(), Fingerprint: j.builder.graph.Fingerprint(), Overlaps: j.builder.overlaps(),
 	}}}
 }
 
@@ -184,7 +184,11 @@ func (j *workerJob) config() (*config, error) {
 	if d.Mode == wire.RunMode {
 		opts = append(opts, MemoryBudget(j.memory()))
 	}
-	return newConfig(opts)
+	c, err := newConfig(opts)
+	if err == nil {
+		c.attempt = attemptOf(d)
+	}
+	return c, err
 }
 
 // memory returns the memory budget of the worker: the budget that the user gives each slot,

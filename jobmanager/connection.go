@@ -1,6 +1,7 @@
 package jobmanager
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -31,6 +32,7 @@ type conn struct {
 	reason  string        // why the connection was dropped
 	wake    chan struct{} // buffer of one: has an element when there may be something to do
 	dropped chan struct{}
+	reached bool          // the port of its presence was reached
 	who     wire.Register // the task manager's registration without Running; zero before it has registered
 }
 
@@ -47,6 +49,13 @@ func (c *conn) peer() wire.Register {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.who
+}
+
+// showsPresence reports whether the port of the task manager's presence was reached.
+func (c *conn) showsPresence() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.reached
 }
 
 // outgoing is a message to a task manager. If it deploys a worker, the method complete makes
@@ -129,6 +138,9 @@ func (m *Manager) Connect(stream wire.BidiStream[wire.FromTaskManager, wire.ToTa
 	m.decide(core.Disconnected{Conn: c.id, Reason: reason})
 	m.mu.Unlock()
 	if r := c.peer(); r.ID != "" {
+		if c.showsPresence() {
+			m.handled.Go(func() { m.awaitRefusal(m.ctx, r, cmp.Or(m.config.Detection, core.DefaultDetection)) })
+		}
 		m.log.Info("the connection of a task manager has ended", "name", clip(r.Name), "reason", reason)
 	}
 	return err
@@ -187,6 +199,9 @@ func (m *Manager) hear(c *conn, stream wire.BidiStream[wire.FromTaskManager, wir
 	c.introduce(*r)
 	m.log.Info("a task manager registers", "name", clip(r.Name), "host", clip(r.Host), "slots", r.Slots, "build", clip(r.Build))
 	m.step(core.Registered{Conn: c.id, Register: *r})
+	if r.Presence != "" && len(r.PresenceKey) > 0 {
+		m.handled.Go(func() { c.verifyPresence(stream.Context(), r) })
+	}
 	for {
 		said, err := stream.Recv()
 		if err != nil {

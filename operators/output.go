@@ -17,6 +17,7 @@ import (
 	"github.com/superstep-ml/superstep/engine/columnar"
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/internal/filelock"
 )
 
 // RowWriter writes rows to a file.
@@ -111,6 +112,7 @@ func writeFilesOn(d *engine.Dataset, path string, perShard bool, f FileFormat, d
 	out := &fileOutput{
 		path: here, perShard: perShard, format: f, schema: arrowrows.Arrow(d.Schema()), shards: b.Shards(),
 		replace: b.IfExists() == engine.Replace, mem: b.Allocator(), disk: disk,
+		owner: filelock.Owner{Job: b.Attempt().Job, Attempt: b.Attempt().Number},
 	}
 	attrs := append([]engine.Attr{{Key: "path", Value: path}}, f.Attrs...)
 	if perShard {

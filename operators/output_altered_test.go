@@ -61,7 +61,7 @@ func TestOutputsThatAreLost(t *testing.T) {
 				if i%2 == 0 {
 					return filepath.Join(stage, wholeFile)
 				}
-				parts, err := findParts(stage)
+				parts, err := findParts(stage, partsDir)
 				require.NoError(t, err)
 				return parts
 			},

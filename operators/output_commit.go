@@ -12,6 +12,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/filelock"
 )
 
 // These are names within the staging directory.
@@ -33,6 +34,7 @@ type fileOutput struct {
 	shards   int
 	mem      memory.Allocator
 	disk     outputDisk
+	owner    filelock.Owner // the attempt of the job on a cluster; zero elsewhere
 
 	// Begin sets the following fields.
 	target string      // absolute path of the output, with symbolic links resolved
@@ -55,13 +57,13 @@ func (o *fileOutput) Begin() error {
 		return err
 	}
 	o.how, o.made = engine.Completion{}, nil
-	stage, finished, err := newStaging(o.disk, o.target)
+	stage, finished, err := newStaging(o.disk, o.target, o.owner)
 	if err != nil {
 		return o.failed(err)
 	}
 	// The target is checked only now, while the lock keeps other runs from writing it.
 	if o.mode, err = checkTarget(o.path, o.target, o.perShard, o.replace); err == nil {
-		if o.parts, err = stage.makeParts(); err == nil {
+		if o.parts, err = stage.makeParts(o.partsPrefix()); err == nil {
 			o.stage, o.wrote = stage, nil
 			return nil
 		}
@@ -96,6 +98,10 @@ func (o *fileOutput) locate() error {
 	}
 	return nil
 }
+
+// Overlaps reports whether the next attempt may begin while this one still runs; see staging. That
+// is so on a cluster.
+func (o *fileOutput) Overlaps() bool { return o.owner.Job != "" }
 
 // Aside returns the staging directory.
 func (o *fileOutput) Aside() string { return stagingDir(o.target) }

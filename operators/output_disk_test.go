@@ -169,7 +169,7 @@ func (o *diskOrder) before(name string, paths []string) {
 			o.need(o.files[filepath.Join(stage, sealFile)], "decide: the seal in %s may be lost", stage)
 			if _, err := os.Lstat(filepath.Join(stage, wholeFile)); err == nil {
 				o.need(o.files[filepath.Join(stage, wholeFile)], "decide: %s may be lost", filepath.Join(stage, wholeFile))
-			} else if parts, err := findParts(stage); err == nil {
+			} else if parts, err := findParts(stage, partsDir); err == nil {
 				o.whole(parts, "decide")
 			}
 		}

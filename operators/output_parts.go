@@ -39,7 +39,7 @@ func (o *fileOutput) Join() error {
 	if err := o.locate(); err != nil {
 		return o.unseen(err)
 	}
-	parts, err := findParts(stagingDir(o.target))
+	parts, err := findParts(stagingDir(o.target), o.partsPrefix())
 	if err != nil {
 		return o.unseen(o.failed(err))
 	}
@@ -47,26 +47,44 @@ func (o *fileOutput) Join() error {
 	return nil
 }
 
-// findParts returns the directory for files of shards in the staging directory.
-func findParts(stage string) (string, error) {
+// partsPrefix returns the beginning of the name of the directory for files of shards. On a cluster
+// it has the job and the number of the attempt, so that no worker of another attempt that still
+// runs writes into the directory.
+func (o *fileOutput) partsPrefix() string {
+	if o.owner.Job == "" {
+		return partsDir
+	}
+	return fmt.Sprintf("%s%s.%d.", partsDir, o.owner.Job, o.owner.Attempt)
+}
+
+// partsIn returns the names, with the given beginning, of the directories for files of shards in
+// the staging directory.
+func partsIn(stage, prefix string) (names []string, err error) {
 	entries, err := os.ReadDir(stage)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	found := ""
 	for _, e := range entries {
-		switch {
-		case !strings.HasPrefix(e.Name(), partsDir):
-		case found != "":
-			return "", fmt.Errorf("%s holds the files of two runs, %s and %s", stage, filepath.Base(found), e.Name())
-		default:
-			found = filepath.Join(stage, e.Name())
+		if strings.HasPrefix(e.Name(), prefix) {
+			names = append(names, e.Name())
 		}
 	}
-	if found == "" {
+	return names, nil
+}
+
+// findParts returns the one directory for files of shards in the staging directory whose name has
+// the given beginning.
+func findParts(stage, prefix string) (string, error) {
+	names, err := partsIn(stage, prefix)
+	switch {
+	case err != nil:
+		return "", err
+	case len(names) > 1:
+		return "", fmt.Errorf("%s holds the files of two runs, %s and %s", stage, names[0], names[1])
+	case len(names) == 0:
 		return "", &fs.PathError{Op: "find the files of the run in", Path: stage, Err: fs.ErrNotExist}
 	}
-	return found, nil
+	return filepath.Join(stage, names[0]), nil
 }
 
 // unseen adds advice to err, which says that a worker does not see the files that another

@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"path/filepath"
 	"strings"
+
+	"github.com/superstep-ml/superstep/internal/filelock"
 )
 
 // recovery finishes or undoes the set of outputs of an interrupted run.
@@ -26,7 +28,7 @@ type recovery struct {
 func endSet(d outputDisk, j journal) (finished bool, err error) {
 	const doing = "end what an earlier run was interrupted in, making several outputs visible: %w"
 	e := &recovery{disk: d, gone: map[*placement]bool{}}
-	if e.journalStaging, err = holdStaging(d, j.Members[0].Dir); err != nil {
+	if e.journalStaging, err = holdStaging(d, j.Members[0].Dir, filelock.Owner{}); err != nil {
 		return false, fmt.Errorf(doing, err)
 	}
 	defer func() { err = errors.Join(err, e.leave()) }()
@@ -73,7 +75,7 @@ func (e *recovery) gather() error {
 			}
 		case i > 0:
 			var s *staging
-			if s, err = holdStaging(e.disk, m.Dir); err == nil {
+			if s, err = holdStaging(e.disk, m.Dir, filelock.Owner{}); err == nil {
 				e.left = append(e.left, s)
 			}
 		}
@@ -188,7 +190,7 @@ func and(a, b error) error {
 
 // sweepStaging removes an empty staging directory and its lock.
 func sweepStaging(d outputDisk, dir string) error {
-	lock, err := lockFile(lockPath(dir))
+	lock, err := lockStaging(dir, filelock.Owner{}, false)
 	if err != nil {
 		if errors.Is(err, errLocked) || errors.Is(err, fs.ErrNotExist) {
 			err = nil // another process holds the lock, or the parent directory does not exist: nothing has to be removed

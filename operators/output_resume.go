@@ -60,7 +60,7 @@ func (o *fileOutput) resume() error {
 	if err := o.locate(); err != nil {
 		return err
 	}
-	if o.stage, err = holdStaging(o.disk, stagingDir(o.target)); err != nil {
+	if o.stage, err = holdStaging(o.disk, stagingDir(o.target), o.owner); err != nil {
 		return o.failed(err)
 	}
 	run := filepath.Base(w.Dir)
@@ -104,4 +104,7 @@ func (o *fileOutput) Settle() error {
 	return removeIfThere(o.disk, path)
 }
 
-var _ engine.JointSink = (*fileOutput)(nil)
+var (
+	_ engine.JointSink   = (*fileOutput)(nil)
+	_ engine.OverlapSink = (*fileOutput)(nil)
+)

@@ -90,6 +90,11 @@ func (c *resumeCase) trees() (before, after map[string]string) {
 // Written.
 func (c *resumeCase) write(t *testing.T, o *fileOutput) [][]byte {
 	require.NoError(t, o.Begin())
+	return c.writeShards(t, o)
+}
+
+// writeShards writes the files of all shards of an output that has begun.
+func (c *resumeCase) writeShards(t *testing.T, o *fileOutput) [][]byte {
 	for shard, text := range []string{"zero\n", "", "two\n"} {
 		if c.perShard {
 			text = "n\n" + text
@@ -107,7 +112,7 @@ func (c *resumeCase) write(t *testing.T, o *fileOutput) [][]byte {
 // crash simulates the end of an output's process: it only releases the lock.
 func crash(o *fileOutput) {
 	if o.stage != nil {
-		o.stage.lock.Close()
+		_ = o.stage.lock.Abandon()
 	}
 }
 

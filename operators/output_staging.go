@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -19,9 +20,16 @@ import (
 // derived from the name of the output. While a run uses the directory, the run holds the lock
 // of a file beside the directory. The operating system releases the lock when the process ends,
 // so the next holder of the lock may remove the directory.
+//
+// On a cluster, the next attempt of a job can begin while a process of the attempt before still
+// runs, on a task manager that the job manager has lost. The next attempt takes over the lock,
+// removes what the directory holds, and makes a directory for the files of shards whose name has
+// the number of the attempt. The attempt before can then add no file, as the directory of its
+// files is gone, and it removes nothing, as it does not have the lock. It does not commit, as the
+// job manager tells only the last attempt to do so.
 type staging struct {
 	dir  string
-	lock *os.File
+	lock *filelock.Lock
 	disk outputDisk
 	// noted is set if a journal lists this directory. If it is set, the seal is removed last,
 	// as a process that finishes or undoes the set recognizes the directory by its seal.
@@ -32,8 +40,8 @@ type staging struct {
 
 // stagePrefix is the prefix of the names of all temporary files and directories beside an
 // output. An output must not have such a name. The rest of the name is unique to the output:
-// "-" and the output's name for the directory, and ".lock-", ".done-" or ".kept-" and the
-// output's name for files. If the output's name is long, "+" and a hash replace "-" and the
+// "-" and the output's name for the directory, and ".lock-", ".turn-", ".done-" or ".kept-" and
+// the output's name for files. If the output's name is long, "+" and a hash replace "-" and the
 // name.
 const stagePrefix = ".superstep"
 
@@ -56,32 +64,40 @@ func siblingPath(dir, kind string) string {
 	return filepath.Join(parent, stagePrefix+"."+kind+strings.TrimPrefix(name, stagePrefix))
 }
 
-// lockPath returns the file that is locked while a run uses the staging directory.
+// lockPath returns the file that is locked while a run uses the staging directory. turnPath
+// returns the file that is locked while the lock changes hands; see filelock.Lock.
 func lockPath(dir string) string { return siblingPath(dir, "lock") }
+func turnPath(dir string) string { return siblingPath(dir, "turn") }
 
 // receiptPath returns the path of an output's receipt; see output_resume.go.
 func receiptPath(dir string) string { return siblingPath(dir, "done") }
 
-// lockFile makes a lock file and locks it until unlockFile is called or the process ends.
-func lockFile(path string) (*os.File, error) {
-	f, err := filelock.Make(path)
-	if errors.Is(err, filelock.ErrHeld) {
-		return nil, errInUse(path)
+// lockStaging locks a staging directory. take says whether the lock is taken over from earlier
+// attempts of the owner's job.
+func lockStaging(dir string, owner filelock.Owner, take bool) (*filelock.Lock, error) {
+	lock := filelock.Hold
+	if take {
+		lock = filelock.Take
 	}
-	return f, err
+	path := lockPath(dir)
+	l, err := lock(path, turnPath(dir), owner)
+	switch {
+	case errors.Is(err, filelock.ErrHeld):
+		return nil, errInUse(path)
+	case errors.Is(err, filelock.ErrTaken):
+		return nil, fmt.Errorf("%w (%s)", err, path)
+	}
+	return l, err
 }
-
-// unlockFile removes the lock file and releases its lock.
-func unlockFile(d outputDisk, f *os.File) error { return filelock.Release(f, d.Remove) }
 
 // lockTimeout is how long a process that finishes or undoes another run's commit waits for the
 // lock of an output. A worker that is being killed holds the lock until its process has ended.
 const lockTimeout = 10 * time.Second
 
 // holdStaging locks a staging directory without changing it.
-func holdStaging(d outputDisk, dir string) (*staging, error) {
+func holdStaging(d outputDisk, dir string, owner filelock.Owner) (*staging, error) {
 	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
-		lock, err := lockFile(lockPath(dir))
+		lock, err := lockStaging(dir, owner, false)
 		if err == nil {
 			return &staging{dir: dir, lock: lock, disk: d}, nil
 		}
@@ -94,10 +110,10 @@ func holdStaging(d outputDisk, dir string) (*staging, error) {
 // newStaging makes the staging directory for an output. If a killed run has left a commit of
 // this output, newStaging first finishes or undoes that commit. finished reports whether it has
 // finished such a commit.
-func newStaging(d outputDisk, target string) (s *staging, finished bool, err error) {
+func newStaging(d outputDisk, target string, owner filelock.Owner) (s *staging, finished bool, err error) {
 	dir := stagingDir(target)
 	for range 10 {
-		lock, err := lockFile(lockPath(dir))
+		lock, err := lockStaging(dir, owner, true)
 		if err != nil {
 			return nil, false, err
 		}
@@ -130,10 +146,12 @@ func newStaging(d outputDisk, target string) (s *staging, finished bool, err err
 
 // begin finishes or undoes an interrupted commit and then makes the empty staging directory.
 func (s *staging) begin(target string) error {
-	err := s.recover(target)
-	if err == nil {
-		err = s.disk.Mkdir(s.dir)
-	}
+	err := s.lock.Do(func() error {
+		if err := s.recover(target); err != nil {
+			return err
+		}
+		return s.disk.Mkdir(s.dir)
+	})
 	if err != nil {
 		return errors.Join(err, s.leave())
 	}
@@ -156,42 +174,50 @@ func (s *staging) recover(target string) error {
 	return errors.Join(s.empty(), removeIfThere(s.disk, receiptPath(s.dir)))
 }
 
-// makeParts makes the directory for the files of shards. Its name is unique to this run, so
-// that a worker of an earlier attempt, on a machine that was wrongly considered dead, cannot
-// write into it.
-func (s *staging) makeParts() (string, error) {
-	dir, err := os.MkdirTemp(s.dir, partsDir+"*")
-	if err == nil {
+// makeParts makes the directory for the files of shards. Its name begins with prefix, which is
+// unique to the attempt of a job on a cluster, and is unique to this run.
+func (s *staging) makeParts(prefix string) (dir string, err error) {
+	err = s.lock.Do(func() error {
+		if dir, err = os.MkdirTemp(s.dir, prefix+"*"); err != nil {
+			return err
+		}
 		// The directory may become the output, so it is made again with the permissions of an
-		// ordinary directory. No other process takes its name meanwhile, as this process holds
-		// the lock.
-		err = os.Remove(dir)
-	}
-	if err != nil {
-		return "", err
-	}
-	return dir, s.disk.Mkdir(dir)
+		// ordinary directory. No other process takes its name meanwhile, as this process has
+		// its turn.
+		if err := os.Remove(dir); err != nil {
+			return err
+		}
+		return s.disk.Mkdir(dir)
+	})
+	return dir, err
 }
 
 // remove deletes the directory and then the lock file. The order matters: a staging directory
-// must always have a lock file.
+// must always have a lock file. If a later attempt has taken over the lock, it has deleted what
+// this attempt had in the directory, and nothing is left to be done.
 func (s *staging) remove() error {
-	if err := s.empty(); err != nil {
-		return errors.Join(err, s.leave())
+	err := s.lock.Do(s.empty)
+	if errors.Is(err, filelock.ErrTaken) {
+		err = nil
 	}
-	return s.leave()
+	return errors.Join(err, s.leave())
 }
 
-// empty deletes the staging directory. It first renames the directory for the files of shards,
-// so that workers that are still writing cannot add files to it.
+// empty deletes the staging directory. It first renames the directories for the files of shards,
+// so that workers that are still writing cannot add files to them.
 func (s *staging) empty() error {
 	if !s.noted {
 		if err := removeIfThere(s.disk, filepath.Join(s.dir, sealFile)); err != nil {
 			return err
 		}
 	}
-	if parts, err := findParts(s.dir); err == nil {
-		_ = s.disk.Rename(parts, filepath.Join(s.dir, goneDir)) // if this fails, the files are removed nevertheless
+	parts, _ := partsIn(s.dir, partsDir)
+	for i, name := range parts {
+		gone := goneDir
+		if i > 0 {
+			gone += strconv.Itoa(i)
+		}
+		_ = s.disk.Rename(filepath.Join(s.dir, name), filepath.Join(s.dir, gone)) // if this fails, the files are removed nevertheless
 	}
 	if s.noted {
 		entries, err := os.ReadDir(s.dir)
@@ -214,7 +240,7 @@ func (s *staging) empty() error {
 }
 
 // leave releases the lock without changing the directory.
-func (s *staging) leave() error { return unlockFile(s.disk, s.lock) }
+func (s *staging) leave() error { return s.lock.Release(s.disk.Remove) }
 
 // errInUse returns an error that says that another process holds the lock of the output at
 // path.

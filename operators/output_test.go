@@ -15,6 +15,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/engine/columnar"
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
+	"github.com/superstep-ml/superstep/internal/filelock"
 	"github.com/superstep-ml/superstep/internal/textfile"
 )
 
@@ -403,13 +404,13 @@ func TestOutputAfterAKilledRun(t *testing.T) {
 	require.Equal(t, map[string]string{"out/": "", "out/part-00000.csv": "old"}, tree(t, dir))
 
 	// The files of a run that is still running must not be touched.
-	lock, err := lockFile(filepath.Join(dir, ".superstep.lock-busy"))
+	lock, err := lockStaging(filepath.Join(dir, ".superstep-busy"), filelock.Owner{}, false)
 	require.NoError(t, err)
 	require.NoError(t, os.Mkdir(filepath.Join(dir, ".superstep-busy"), 0o700))
 	err = runSink(t, writeLines(3, filepath.Join(dir, "busy"), CSVWriteOptions{}))
 	require.ErrorContains(t, err, "is writing it just now")
 	require.DirExists(t, filepath.Join(dir, ".superstep-busy"))
-	require.NoError(t, unlockFile(osDisk{}, lock))
+	require.NoError(t, lock.Release(os.Remove))
 }
 
 func TestOutputWithALongName(t *testing.T) {

@@ -93,7 +93,7 @@ func (d *damager) TakeBack() error          { return nil }
 func (d *damager) Finish()                  {}
 func (d *damager) Settle() error            { return nil }
 func (d *damager) Complete(engine.Completion) error {
-	parts, err := findParts(d.dir)
+	parts, err := findParts(d.dir, partsDir)
 	if err != nil {
 		return err
 	}

@@ -137,6 +137,10 @@ func (p *printer) Begin() error {
 	return nil
 }
 
+// Overlaps reports that the next attempt may begin while this one still runs, as only an attempt
+// that commits writes the table.
+func (p *printer) Overlaps() bool { return true }
+
 // Commit writes the table.
 func (p *printer) Commit() error {
 	if _, err := io.WriteString(p.opts.Writer, p.table()); err != nil {

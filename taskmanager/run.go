@@ -57,9 +57,15 @@ func Run(ctx context.Context, config Config) (err error) {
 		return fmt.Errorf("task manager: %w", err)
 	}
 	defer kept.close()
+	here, err := openPresence(&c)
+	if err != nil {
+		c.Logger.Warn("the job manager will notice the end of this process later than it could", "error", err)
+	}
+	defer here.close()
 	m := &manager{
 		workerEnv:   workerEnv{Config: c, own: own, table: lifeTable(), dir: dir, client: client, artifacts: kept, outbox: newOutbox(), launcher: c.Launcher},
 		incarnation: rand.Text(),
+		presence:    here,
 		space:       diskspace.New(c.Dir, c.MinFree),
 		stops:       make(chan struct{}),
 		renewed:     make(chan struct{}, 1),
@@ -93,6 +99,7 @@ func fetcher(client *wire.Client) source {
 type manager struct {
 	workerEnv
 	incarnation string
+	presence    *presence // nil if it has no port
 	space       *diskspace.Gauge
 	tasks       sync.WaitGroup // goroutines of the workers
 	stops       chan struct{}  // closed when the task manager stops
@@ -247,10 +254,14 @@ func (m *manager) command(c *wire.WorkerCommand) {
 
 // registration returns the message that registers the task manager.
 func (m *manager) registration() *wire.Register {
-	return &wire.Register{
+	r := &wire.Register{
 		Version: wire.Version, Build: wire.Build(),
 		ID: m.dir.id, Incarnation: m.incarnation, Name: m.Name, Host: m.Advertise, PID: os.Getpid(),
 		Slots: m.Slots, Memory: m.Memory, Platform: m.own.Platform, Executable: m.own.Hash, Ailing: m.space.Full(),
 		Broke: m.broke, Running: m.outbox.reconnect(),
 	}
+	if m.presence != nil {
+		r.Presence, r.PresenceKey = m.presence.address, m.presence.key
+	}
+	return r
 }

@@ -345,6 +345,13 @@ func (c *crashing) Put(ctx context.Context, name string, data []byte) error {
 	return c.Store.Put(ctx, name, data)
 }
 
+func (c *crashing) Publish(ctx context.Context, name string, data []byte) error {
+	if c.left--; c.left < 0 {
+		return errCrashed
+	}
+	return c.Store.Publish(ctx, name, data)
+}
+
 func (c *crashing) Delete(ctx context.Context, name string) error {
 	if c.left--; c.left < 0 {
 		return errCrashed

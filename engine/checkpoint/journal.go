@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -133,6 +134,12 @@ func readManifest(ctx context.Context, store Store, number int) (*Manifest, erro
 	return m, err
 }
 
+// Attempts of a job can overlap: a later one takes over the store while a process of an earlier one
+// still writes. What the later one has loaded stays in the store, whatever the earlier one does. The
+// earlier one writes at most one more manifest, which it was about to write, and removes blobs only
+// after a manifest. So it keeps the checkpoint that was the newest when the store was taken over, and
+// removes no blob of a later generation.
+
 // Write stores a checkpoint with the given states, and with the states of the other queues of the
 // checkpoint before. If other processes have pieces of a state, it waits for them. Then it removes
 // all older checkpoints except the one before. If it fails, the older checkpoints are still there.
@@ -161,16 +168,37 @@ func (j *Journal) Write(ctx context.Context, states []State) (m *Manifest, lefto
 		}
 	}
 	slices.SortFunc(m.Queues, func(a, b Queue) int { return cmp.Compare(a.Name, b.Name) })
-	data, err := m.encode()
-	if err == nil {
-		err = j.store.Put(ctx, manifestName(m.Number), data)
-	}
-	if err != nil {
+	if err := j.publish(ctx, m); err != nil {
+		if errors.Is(err, ErrTaken) {
+			for _, blobs := range own {
+				j.discard(ctx, blobs)
+			}
+		}
 		return nil, nil, fmt.Errorf("write checkpoint %d to %s: %w", m.Number, j.store, err)
 	}
 	j.written = append(j.written, m)
 	j.written = j.written[max(0, len(j.written)-kept):]
 	return m, j.sweep(ctx), nil
+}
+
+// publish writes a manifest. If its number is taken by the last checkpoint of an earlier attempt,
+// which was written after this Journal was opened, it takes the next. If a later attempt has written
+// that checkpoint, it returns ErrTaken.
+func (j *Journal) publish(ctx context.Context, m *Manifest) error {
+	for {
+		data, err := m.encode()
+		if err == nil {
+			err = publish(ctx, j.store, manifestName(m.Number), data)
+		}
+		if !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		if there, err := readManifest(ctx, j.store, m.Number); err == nil && there.generation() > j.generation {
+			return ErrTaken
+		}
+		m.Number = j.next
+		j.next++
+	}
 }
 
 // sweep removes the checkpoints that are not to be kept, and blobs that belong to none. It keeps

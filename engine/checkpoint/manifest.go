@@ -137,6 +137,17 @@ type Blob struct {
 	Sum   string `json:"sum"`   // XXH3 of the bytes in the store, in hexadecimal
 }
 
+// generation returns the latest generation of the blobs of the checkpoint.
+func (m *Manifest) generation() (latest int) {
+	for _, q := range m.Queues {
+		for _, b := range q.Blobs {
+			n, _ := parseName(b.Name)
+			latest = max(latest, n.number)
+		}
+	}
+	return latest
+}
+
 // Size returns the number of bytes of all blobs of the checkpoint.
 func (m *Manifest) Size() (sum int64) {
 	for _, q := range m.Queues {

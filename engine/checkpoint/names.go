@@ -24,7 +24,8 @@ const (
 
 // blobName is the name of a blob. Each run, and each attempt of a run, has a generation: a number
 // greater than all numbers in the names that the store had before. So the blobs of two runs never
-// have the same name.
+// have the same name. Attempts of a job on a cluster, which can overlap, also publish the mark of
+// their generation before they write anything else, so that no two of them choose the same.
 type blobName struct {
 	kind      kind
 	number    int    // number of the checkpoint, for manifestKind; the generation for all other kinds

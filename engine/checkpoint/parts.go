@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -27,14 +28,35 @@ type partList struct {
 	Blobs []Blob `json:"blobs"`
 }
 
-// Announce writes the mark of a run of several processes. The other processes find it with Join. key
-// identifies the run.
+// Announce writes the mark of a run of several processes, or of an attempt of a job on a cluster.
+// The other processes find it with Join. key identifies the run, or the attempt.
 func (j *Journal) Announce(ctx context.Context, key string) error {
-	mark := blobName{kind: runKind, number: j.generation}.String()
-	if err := j.store.Put(ctx, mark, []byte(key)); err != nil {
-		return fmt.Errorf("write to %s: %w", j.store, err)
+	for {
+		err := publish(ctx, j.store, markName(j.generation), []byte(key))
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, fs.ErrExist) {
+			return fmt.Errorf("write to %s: %w", j.store, err)
+		}
+		j.generation++
 	}
-	return nil
+}
+
+// markName returns the name of the mark of a generation.
+func markName(generation int) string { return blobName{kind: runKind, number: generation}.String() }
+
+// publish stores a blob by Store.Publish. If there is a blob of that name with the same bytes, it
+// succeeds, as this process may have written it.
+func publish(ctx context.Context, store Store, name string, data []byte) error {
+	err := store.Publish(ctx, name, data)
+	if !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if there, unread := store.Get(ctx, name, int64(len(data))); unread == nil && bytes.Equal(there, data) {
+		return nil
+	}
+	return err
 }
 
 // Generation returns the number that the other processes of the run need for Join.
@@ -45,20 +67,21 @@ func (j *Journal) Generation() int { return j.generation }
 type PartWriter struct {
 	pieceWriter
 	process int
+	key     string // content of the mark of the run
 }
 
 // Join returns the PartWriter of a process of a run. generation and key are those of the run's
 // Journal, and process is the number of the process, which is not 0. Join fails if the store is not
 // the one that the Journal writes to, as it may be a directory that machines do not share.
 func Join(ctx context.Context, store Store, generation, process int, key string) (*PartWriter, error) {
-	data, err := store.Get(ctx, blobName{kind: runKind, number: generation}.String(), int64(len(key)))
+	data, err := store.Get(ctx, markName(generation), int64(len(key)))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	if err != nil || string(data) != key {
 		return nil, fmt.Errorf("%s does not have what worker 0 has just written to it: the checkpoints of several machines need a directory that all of them share, or an S3-compatible store", store)
 	}
-	w := &PartWriter{process: process}
+	w := &PartWriter{process: process, key: key}
 	w.pieceWriter, err = newPieceWriter(store, generation)
 	return w, err
 }
@@ -78,7 +101,9 @@ func LoadNumber(ctx context.Context, store Store, number int, needed Needed) (*C
 	return c, nil
 }
 
-// Write stores the pieces of states that are in this process.
+// Write stores the pieces of states that are in this process. If a later attempt of the job has
+// removed the mark of the run, Write removes what it has just stored, as nobody else would, and
+// returns ErrTaken.
 func (w *PartWriter) Write(ctx context.Context, states []State) error {
 	for _, s := range states {
 		list := partList{First: s.First}
@@ -86,7 +111,13 @@ func (w *PartWriter) Write(ctx context.Context, states []State) error {
 		if list.Blobs, err = w.put(ctx, s); err != nil {
 			return err
 		}
-		data, err := sealed(list)
+		if err = w.verifyMark(ctx); errors.Is(err, ErrTaken) {
+			w.discard(ctx, list.Blobs)
+		}
+		var data []byte
+		if err == nil {
+			data, err = sealed(list)
+		}
 		if err == nil {
 			err = w.store.Put(ctx, w.name(partKind, s, w.process), data)
 		}
@@ -95,6 +126,15 @@ func (w *PartWriter) Write(ctx context.Context, states []State) error {
 		}
 	}
 	return nil
+}
+
+// verifyMark returns ErrTaken if the mark of the run is gone.
+func (w *PartWriter) verifyMark(ctx context.Context) error {
+	_, err := w.store.Get(ctx, markName(w.generation), int64(len(w.key)))
+	if errors.Is(err, fs.ErrNotExist) {
+		return ErrTaken
+	}
+	return err
 }
 
 // Awaited says for what Write waits in other processes; "" if it does not. It may be called from any

@@ -171,7 +171,7 @@ func TestStaleRun(t *testing.T) {
 	m := write(t, next, state("a", 3, false, []byte("three")))
 	require.NoError(t, stale.Remove(t.Context()))
 	_, _, err = stale.Write(t.Context(), []State{state("a", 2, false, []byte("two"))})
-	require.NoError(t, err)
+	require.ErrorIs(t, err, ErrTaken)
 	require.NoError(t, stale.Remove(t.Context()))
 	names, err := store.List(t.Context())
 	require.NoError(t, err)

@@ -57,6 +57,13 @@ func (w *pieceWriter) put(ctx context.Context, s State) (blobs []Blob, err error
 	return blobs, nil
 }
 
+// discard removes blobs that no manifest names, as far as that is possible.
+func (w *pieceWriter) discard(ctx context.Context, blobs []Blob) {
+	for _, b := range blobs {
+		_ = w.store.Delete(ctx, b.Name)
+	}
+}
+
 // name returns the name of a blob of a state.
 func (w *pieceWriter) name(k kind, s State, index int) string {
 	return blobName{kind: k, number: w.generation, queue: queueHash(s.Queue), superstep: s.Superstep, index: index}.String()

@@ -19,6 +19,10 @@ import (
 type Store interface {
 	// Put stores a blob durably. A reader gets the whole blob or none. data is not kept.
 	Put(ctx context.Context, name string, data []byte) error
+	// Publish stores a blob like Put, unless there is a blob of that name, or another run has taken
+	// over the store. Then the error matches fs.ErrExist or ErrTaken. It may fail because of itself,
+	// if a request was sent twice.
+	Publish(ctx context.Context, name string, data []byte) error
 	// Get returns a blob. It fails if the blob has more than most bytes. If there is no blob of
 	// that name, the error matches fs.ErrNotExist.
 	Get(ctx context.Context, name string, most int64) ([]byte, error)
@@ -32,22 +36,34 @@ type Store interface {
 	Close() error
 }
 
+// ErrTaken is the error of a Store that a later attempt of the same job has taken over.
+var ErrTaken = errors.New("a later attempt of the job writes its checkpoints there now")
+
 // dir is a Store whose blobs are files of a directory.
 type dir struct {
 	fs   disk.FS
 	path string
-	lock *os.File
+	lock *filelock.Lock // nil if the directory is not locked
 }
 
-// lockName is the name of the file that a run locks while it uses a directory.
-const lockName = ".superstep.checkpoint-lock"
+// These are names of files that a run locks: lockName while it uses a directory, and turnName while
+// the lock changes hands.
+const (
+	lockName = ".superstep.checkpoint-lock"
+	turnName = ".superstep.checkpoint-turn"
+)
 
 // partial is the end of the names of temporary files.
 const partial = ".partial"
 
 // OpenDir returns a Store in a directory, which it makes if it does not exist. The directory is
 // locked until the store is closed or the process ends.
-func OpenDir(on disk.FS, path string) (Store, error) {
+func OpenDir(on disk.FS, path string) (Store, error) { return OpenDirOf(on, path, "", 0) }
+
+// OpenDirOf is like OpenDir, for an attempt of a job on a cluster. It takes the directory over from
+// an earlier attempt of the job. A process of that attempt may still run then, and write blobs, but
+// no further checkpoint.
+func OpenDirOf(on disk.FS, path, job string, attempt int) (Store, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err
@@ -55,18 +71,26 @@ func OpenDir(on disk.FS, path string) (Store, error) {
 	if err := os.MkdirAll(path, 0o777); err != nil {
 		return nil, err
 	}
-	lock, err := filelock.Make(filepath.Join(path, lockName))
+	lock, err := filelock.Take(filepath.Join(path, lockName), filepath.Join(path, turnName), filelock.Owner{Job: job, Attempt: attempt})
 	if errors.Is(err, filelock.ErrHeld) {
 		return nil, fmt.Errorf("another run writes its checkpoints into %s: give each run a directory of its own", path)
 	}
 	if err != nil {
-		return nil, err
+		return nil, taken(err)
 	}
 	d := &dir{fs: on, path: path, lock: lock}
-	if err := d.sweep(); err != nil {
-		return nil, errors.Join(err, d.Close())
+	if err := lock.Do(d.sweep); err != nil {
+		return nil, errors.Join(taken(err), d.Close())
 	}
 	return d, nil
+}
+
+// taken returns ErrTaken for the error of a lock that was taken over, and other errors as they are.
+func taken(err error) error {
+	if errors.Is(err, filelock.ErrTaken) {
+		return ErrTaken
+	}
+	return err
 }
 
 // JoinDir returns a Store in a directory that another process of the same run has opened with
@@ -111,9 +135,10 @@ type readDir struct{ dir }
 
 var errReadOnly = errors.New("the store was opened for reading only")
 
-func (d *readDir) Put(context.Context, string, []byte) error { return errReadOnly }
-func (d *readDir) Delete(context.Context, string) error      { return errReadOnly }
-func (d *readDir) Close() error                              { return nil }
+func (d *readDir) Put(context.Context, string, []byte) error     { return errReadOnly }
+func (d *readDir) Publish(context.Context, string, []byte) error { return errReadOnly }
+func (d *readDir) Delete(context.Context, string) error          { return errReadOnly }
+func (d *readDir) Close() error                                  { return nil }
 
 // sweep removes temporary files that a killed process has left.
 func (d *dir) sweep() error {
@@ -133,6 +158,27 @@ func (d *dir) sweep() error {
 
 // Put implements Store. It writes a temporary file and renames it.
 func (d *dir) Put(_ context.Context, name string, data []byte) error {
+	return d.write(name, data, func(from, to string) error { return d.fs.Rename(from, to) })
+}
+
+// Publish implements Store.
+func (d *dir) Publish(_ context.Context, name string, data []byte) error {
+	return d.write(name, data, func(from, to string) error {
+		rename := func() error {
+			if _, err := os.Lstat(to); err == nil {
+				return &fs.PathError{Op: "publish", Path: to, Err: fs.ErrExist}
+			}
+			return d.fs.Rename(from, to)
+		}
+		if d.lock == nil {
+			return rename()
+		}
+		return taken(d.lock.Do(rename))
+	})
+}
+
+// write writes a temporary file, and moves it to its name by the function move.
+func (d *dir) write(name string, data []byte, move func(from, to string) error) error {
 	f, err := d.fs.CreateTemp(d.path, "."+name+".*"+partial)
 	if err != nil {
 		return err
@@ -145,7 +191,7 @@ func (d *dir) Put(_ context.Context, name string, data []byte) error {
 		err = closing
 	}
 	if err == nil {
-		err = d.fs.Rename(f.Name(), filepath.Join(d.path, name))
+		err = move(f.Name(), filepath.Join(d.path, name))
 	}
 	if err != nil {
 		return errors.Join(err, disk.RemoveIfThere(d.fs, f.Name()))
@@ -198,4 +244,4 @@ func (d *dir) Delete(_ context.Context, name string) error {
 func (d *dir) String() string { return d.path }
 
 // Close implements Store. It releases the lock.
-func (d *dir) Close() error { return filelock.Release(d.lock, os.Remove) }
+func (d *dir) Close() error { return d.lock.Release(os.Remove) }

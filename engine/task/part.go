@@ -114,6 +114,17 @@ type ResumeSink interface {
 	Resume() error
 }
 
+// OverlapSink is a Sink that says whether another attempt of a job on a cluster may begin the same
+// sink, and commit it, while processes of this attempt still run, on a machine that the cluster
+// has lost. These processes may then begin or join the sink late, write, leave or abort, but do not
+// commit. They must not change anything that the next attempt writes or makes visible.
+type OverlapSink interface {
+	Sink
+	// Overlaps reports whether that is so. Without it, the next attempt begins only when the
+	// processes of this one must have ended.
+	Overlaps() bool
+}
+
 // HeldSink is a Sink whose output may be invisible after its commit, such as a Sink that keeps
 // rows for the caller of the run.
 type HeldSink interface {

@@ -36,6 +36,10 @@ type Register struct {
 	// Ailing is the reason why the task manager currently takes no new work, or "" if it takes
 	// new work. Each heartbeat has this reason too.
 	Ailing string `msgpack:"ailing,omitempty"`
+	// Presence is the address of a port that is open as long as the task manager's process runs;
+	// "" if there is none. Everybody who connects gets PresenceKey, which is random.
+	Presence    string `msgpack:"presence,omitempty"`
+	PresenceKey string `msgpack:"presence_key,omitempty"`
 	// Broke is the reason why the previous stream ended, according to the task manager. It is
 	// "" for the first stream.
 	Broke string `msgpack:"broke,omitempty"`

@@ -151,6 +151,9 @@ type Beat struct{}
 type Ready struct {
 	Address     string `msgpack:"address"` // address of the worker's data plane, host:port
 	Fingerprint string `msgpack:"fingerprint"`
+	// Overlaps says that the next attempt of the job may begin while workers of this one still
+	// run: they cannot change what the next attempt writes or makes visible.
+	Overlaps bool `msgpack:"overlaps,omitempty"`
 }
 
 // Resolved has the graph that the worker has built, in JSON.

@@ -23,7 +23,7 @@ import (
 //     commands are sent again, as they may be repeated, and where that is not enough the attempt
 //     is lost.
 //   - The workers of a job that was restarting, or failing without a known cause, are adopted
-//     too, so that the next attempt begins when none of them can be left.
+//     too, so that the next attempt begins when none of them can disturb it.
 //   - A job that was committing is described in resume.go.
 //
 // Workers of attempts that the record does not show do not exist, because an attempt is on
@@ -39,7 +39,7 @@ func (c *Core) patience(k Continuation) time.Duration {
 func (c *Core) takeUp(info wire.JobInfo, r Resumable) *job {
 	info.Plan, info.Outcomes, info.Progress = nil, nil, nil
 	now := c.clock.Counted()
-	j := &job{spec: r.Spec, specRecorded: true, info: info, since: now, deployed: r.Continuation.Began, earlier: r.Continuation.Earlier, planned: info.Parallelism}
+	j := &job{spec: r.Spec, specRecorded: true, info: info, since: now, deployed: r.Continuation.Began, overlaps: r.Continuation.Overlaps, earlier: r.Continuation.Earlier, planned: info.Parallelism}
 	if j.info.Allowed.Max == 0 {
 		j.info.Allowed = r.Spec.Allowed()
 	}

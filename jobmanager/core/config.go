@@ -10,6 +10,9 @@ import (
 // TickEvery is how often the shell must pass a Tick to Step.
 const TickEvery = 100 * time.Millisecond
 
+// DefaultDetection is the default of Config.Detection.
+const DefaultDetection = 1500 * time.Millisecond
+
 // These constants bound the values that a task manager reports about itself.
 const (
 	maxSlots  = 1 << 16
@@ -26,20 +29,23 @@ type Config struct {
 	// times that are shown to users. Each Submitted.At adjusts it.
 	Started time.Time
 
-	// Heartbeat is the interval between two heartbeats of a task manager; default 500 ms.
+	// Heartbeat is the interval between two heartbeats of a task manager; default a sixth of
+	// Detection, but at most 500 ms.
 	Heartbeat time.Duration
-	// Detection is how long a task manager may send nothing before it counts as lost; default 4
-	// s. Time in which the core received no ticks is not counted.
+	// Detection is how long a task manager may send nothing before it counts as lost; default
+	// DefaultDetection. Time in which the core received no ticks is not counted.
 	Detection time.Duration
 	// Reconnect is how long a task manager may take to reconnect after its connection broke,
-	// before it counts as lost; default 2 s.
-	Reconnect time.Duration
+	// before it counts as lost; default Detection. Ended is the same for a task manager whose
+	// process is known to have ended; default 500 ms.
+	Reconnect, Ended time.Duration
 	// Lease is how long a task manager keeps its workers after the last message from the job
-	// manager; default four times Detection, so that no job fails if the job manager does not
-	// run for some seconds or is restarted.
+	// manager; default 16 s, or four times Detection if that is longer, so that no job fails if
+	// the job manager does not run for some seconds or is restarted.
 	Lease time.Duration
-	// If a worker reports that it lost contact with another worker, the core waits at most
-	// Detection + Slack for the report of the cause. The default of Slack is 500 ms.
+	// If a worker reports that it lost contact with another worker, the core waits for the report
+	// of the cause, at most for Slack and the longer of Detection and Reconnect. The default of
+	// Slack is 500 ms.
 	Slack time.Duration
 
 	// DeployTimeout bounds the time from the choice of slots until all workers run, including
@@ -94,10 +100,11 @@ type Resumable struct {
 }
 
 func (c Config) withDefaults() Config {
-	c.Heartbeat = cmp.Or(c.Heartbeat, 500*time.Millisecond)
-	c.Detection = cmp.Or(c.Detection, 4*time.Second)
-	c.Reconnect = cmp.Or(c.Reconnect, 2*time.Second)
-	c.Lease = cmp.Or(c.Lease, 4*c.Detection)
+	c.Detection = cmp.Or(c.Detection, DefaultDetection)
+	c.Heartbeat = cmp.Or(c.Heartbeat, min(c.Detection/6, 500*time.Millisecond))
+	c.Reconnect = cmp.Or(c.Reconnect, c.Detection)
+	c.Ended = cmp.Or(c.Ended, 500*time.Millisecond)
+	c.Lease = cmp.Or(c.Lease, max(4*c.Detection, 16*time.Second))
 	c.Slack = cmp.Or(c.Slack, 500*time.Millisecond)
 	c.DeployTimeout = cmp.Or(c.DeployTimeout, 2*time.Minute)
 	c.ResolveTimeout = cmp.Or(c.ResolveTimeout, 10*time.Minute)

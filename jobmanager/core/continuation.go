@@ -25,6 +25,8 @@ type Continuation struct {
 	Delay time.Duration `msgpack:"delay,omitempty"`
 	// Deciding says that a job that is failing still waits for the cause, and may be restarted.
 	Deciding bool `msgpack:"deciding,omitempty"`
+	// Overlaps says that the next attempt may begin while workers of the current one still run.
+	Overlaps bool `msgpack:"overlaps,omitempty"`
 	// Earlier has what the attempts before the current one have reported of their checkpoints.
 	Earlier wire.Checkpointed `msgpack:"earlier"`
 	// Restarts has what the restart strategy knows.
@@ -49,7 +51,7 @@ type CrashCount struct {
 // continuation returns what a restarted job manager needs to take up job j.
 func (c *Core) continuation(j *job) *Continuation {
 	now := c.clock.Counted()
-	k := &Continuation{Lease: c.config.Lease, Began: j.deployed, Deciding: j.deciding, Earlier: j.earlier, Restarts: j.restarts.history(now)}
+	k := &Continuation{Lease: c.config.Lease, Began: j.deployed, Deciding: j.deciding, Overlaps: j.overlaps, Earlier: j.earlier, Restarts: j.restarts.history(now)}
 	switch j.info.State {
 	case wire.JobRestarting:
 		k.Delay = max(0, j.restartAt-now)
@@ -59,7 +61,7 @@ func (c *Core) continuation(j *job) *Continuation {
 	}
 	for _, w := range j.workers {
 		host := w.taskManager.Register
-		host.Ailing, host.Broke = "", ""
+		host.Ailing, host.Broke, host.Presence, host.PresenceKey = "", "", "", ""
 		k.Hosts = append(k.Hosts, host)
 	}
 	return k

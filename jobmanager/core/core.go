@@ -80,6 +80,8 @@ func (c *Core) Step(now time.Duration, event Event) []Effect {
 		c.left(e)
 	case Disconnected:
 		c.disconnected(e)
+	case ProcessEnded:
+		c.processEnded(e)
 	case Submitted:
 		c.submit(e)
 	case Compiled:

@@ -94,11 +94,13 @@ func TestEndedJobsAreSmall(t *testing.T) {
 // TestDefaults compares the defaults with the values that Config documents.
 func TestDefaults(t *testing.T) {
 	c := New(Config{}).config
-	require.Equal(t, 500*time.Millisecond, c.Heartbeat)
-	require.Equal(t, 4*time.Second, c.Detection)
+	require.Equal(t, 250*time.Millisecond, c.Heartbeat)
+	require.Equal(t, 1500*time.Millisecond, c.Detection)
+	require.Equal(t, 1500*time.Millisecond, c.Reconnect)
+	require.Equal(t, 500*time.Millisecond, c.Ended)
 	require.Equal(t, 16*time.Second, c.Lease)
 	require.Equal(t, 1000, c.Keep)
-	require.Less(t, c.Detection+c.Slack, 5*time.Second, "the core must detect a silent task manager, and wait for the cause of a failure, for less than 5 s")
+	require.Less(t, New(Config{}).causeWithin(), 2500*time.Millisecond, "the core must wait for the cause of a failure for less than 2.5 s")
 }
 
 // TestSnapshotsStay requires that a snapshot of a job does not change when the job changes.

@@ -33,8 +33,8 @@
 //   - Attempts are numbered from 1. Every deployment of a job is an attempt. If a worker first
 //     resolves the graph, the resolution is attempt 1 and the run is attempt 2. The deployment
 //     of a worker that finishes the commit of a lost worker is a further attempt. So is the
-//     deployment of a job that was restarted. No worker of an earlier attempt is left then, as
-//     far as the core can know.
+//     deployment of a job that was restarted. Workers of an earlier attempt may be left then, but
+//     only on lost task managers, and they cannot disturb it (fence.go).
 //   - Messages on a connection on which no task manager is registered are ignored. The answer
 //     to a report of an unknown worker is Kill.
 //   - An attempt is on record before its workers are deployed.

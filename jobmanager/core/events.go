@@ -41,6 +41,9 @@ type Disconnected struct {
 	Reason string
 }
 
+// ProcessEnded says that the process of a task manager, whose connection has broken, has ended.
+type ProcessEnded struct{ ID, Incarnation string }
+
 // Submitted says that a client has submitted a job. Slots is the number of slots that the job's
 // plan needs, or 0 if a worker must resolve the graph first.
 type Submitted struct {
@@ -86,6 +89,7 @@ func (Heartbeat) event()    {}
 func (Reported) event()     {}
 func (Left) event()         {}
 func (Disconnected) event() {}
+func (ProcessEnded) event() {}
 func (Submitted) event()    {}
 func (Compiled) event()     {}
 func (CancelAsked) event()  {}

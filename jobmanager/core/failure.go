@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/superstep-ml/superstep/internal/wire"
 )
@@ -112,9 +113,15 @@ func (c *Core) workerFailed(w *worker, f *wire.Failure, how ending) {
 			return
 		}
 		j.info.Failure = known
-		j.deciding, j.decideBy = true, c.clock.Counted()+c.config.Detection+c.config.Slack
+		j.deciding, j.decideBy = true, c.clock.Counted()+c.causeWithin()
 		c.record(j, false)
 	}
+}
+
+// causeWithin returns how long the core waits for the report of the cause of a failure that a worker
+// cannot explain. A task manager that caused it counts as lost within that time.
+func (c *Core) causeWithin() time.Duration {
+	return max(c.config.Detection, c.config.Reconnect) + c.config.Slack
 }
 
 // decide makes the failure in j.info the cause, and sends all workers a command to stop. It

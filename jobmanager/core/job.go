@@ -45,7 +45,8 @@ type job struct {
 	started     time.Duration // counted time at which the current attempt began to run; 0 before
 	ranBefore   time.Duration // how long the attempt had run when a former job manager stopped
 	restartAt   time.Duration // counted time at which the next attempt may begin
-	fencedUntil time.Duration // counted time until which workers on lost task managers may run; 0 if there are none
+	fencedUntil time.Duration // counted time until which workers on lost task managers may disturb the next attempt; 0 if there are none
+	overlaps    bool          // a worker has said that an attempt may begin while workers of the one before still run
 	computed    bool          // all workers have finished, so the job is not restarted any more
 	unwanted    bool          // a cancellation was requested while the core looked for a cause, so the job is not restarted any more
 
@@ -314,7 +315,7 @@ func (c *Core) compiled(e Compiled) {
 // command to prepare the sinks.
 func (c *Core) ready(w *worker, r *wire.Ready) {
 	j := w.job
-	w.fingerprint = r.Fingerprint
+	w.fingerprint, j.overlaps = r.Fingerprint, j.overlaps || r.Overlaps
 	j.info.Workers[w.ref.Worker].Address = r.Address
 	if w.mode == wire.CommitMode {
 		c.resumeCommit(w)

@@ -82,6 +82,8 @@ type world struct {
 	said     map[wire.WorkerRef]map[workerEvent]bool
 	heard    map[wire.WorkerRef]time.Duration // time of the last message from the worker's task manager
 	gone     map[wire.WorkerRef]bool          // workers whose end their task managers have reported
+	commits  map[wire.WorkerRef]bool          // workers that were deployed to finish a commit
+	prepares map[wire.WorkerRef]bool          // workers 0 that were told to prepare the sinks
 	resumed  map[wire.JobID]int               // number of workers deployed to finish the commit
 	restart  map[wire.JobID]wire.Restart
 	resolves map[wire.WorkerRef]bool // workers that were deployed to resolve a graph
@@ -103,7 +105,7 @@ func newWorld(t *rapid.T) *world {
 		byConn: map[int]*manager{},
 		seen:   map[wire.JobID]wire.JobState{}, stored: map[wire.JobID]wire.JobState{}, may: map[wire.JobID]bool{},
 		owner: map[wire.WorkerRef]*manager{}, slots: map[wire.WorkerRef]int{}, said: map[wire.WorkerRef]map[workerEvent]bool{},
-		heard: map[wire.WorkerRef]time.Duration{}, gone: map[wire.WorkerRef]bool{}, resumed: map[wire.JobID]int{}, restart: map[wire.JobID]wire.Restart{},
+		heard: map[wire.WorkerRef]time.Duration{}, gone: map[wire.WorkerRef]bool{}, commits: map[wire.WorkerRef]bool{}, prepares: map[wire.WorkerRef]bool{}, resumed: map[wire.JobID]int{}, restart: map[wire.JobID]wire.Restart{},
 		resolves: map[wire.WorkerRef]bool{}, computed: map[wire.JobID]bool{},
 		cordoned: map[string]bool{}, avoids: newReference(), awaited: map[int]bool{},
 	}
@@ -206,7 +208,7 @@ func (w *world) resumes(t require.TestingT, ref wire.WorkerRef) {
 		if before.Job != ref.Job || before.Worker != 0 || before.Attempt >= ref.Attempt || w.resolves[before] {
 			continue
 		}
-		if !w.gone[before] {
+		if !w.gone[before] && (!overlaps(ref.Job) || w.said[before][saidFinished] || w.commits[before]) {
 			require.GreaterOrEqual(t, w.now-w.heard[before], w.core.config.Lease, "the lease of the former worker %s must have lapsed", before)
 		}
 		for _, n := range w.core.order {
@@ -215,24 +217,31 @@ func (w *world) resumes(t require.TestingT, ref wire.WorkerRef) {
 	}
 	require.Equal(t, wire.JobCommitting, w.stored[ref.Job])
 	require.True(t, w.may[ref.Job], "the job must be recorded as committing before another worker may commit")
+	w.commits[ref] = true
 	w.resumed[ref.Job]++
 	require.LessOrEqual(t, w.resumed[ref.Job], resumeTries)
 }
 
+// overlaps reports whether the workers of a job say that its attempts may overlap.
+func overlaps(id wire.JobID) bool { return id != "" && id[len(id)-1]%2 == 0 }
+
 // alone is called when worker ref is deployed to run or to resolve. It requires that no worker of
-// an earlier attempt that ran can be left, and that the restart strategy allows the attempt.
+// an earlier attempt that ran can be left, unless attempts of the job may overlap, that no worker of
+// an earlier attempt may commit, and that the restart strategy allows the attempt. A worker that was
+// not told to prepare the sinks does not count, as it writes nothing.
 func (w *world) alone(t require.TestingT, ref wire.WorkerRef) {
 	for _, before := range w.refs {
 		if before.Job != ref.Job || before.Attempt == ref.Attempt || w.resolves[before] {
 			continue
 		}
-		if !w.gone[before] {
+		if !w.gone[before] && !overlaps(ref.Job) && w.prepares[wire.WorkerRef{Job: before.Job, Attempt: before.Attempt}] {
 			require.GreaterOrEqual(t, w.now-w.heard[before], w.core.config.Lease, "the lease of the former worker %s must have lapsed", before)
 		}
 		for _, n := range w.core.order {
-			require.NotContains(t, n.workers, before, "two attempts must never run at once")
+			require.NotContains(t, n.workers, before, "two attempts must never run at once on task managers that are not lost")
 		}
 	}
+	require.False(t, w.may[ref.Job], "no attempt may begin after one that may commit")
 	info, _ := w.core.Job(ref.Job)
 	require.LessOrEqual(t, info.Restarts, len(info.Lost), "drains are no restarts")
 	switch r := w.restart[ref.Job]; {
@@ -296,6 +305,8 @@ func (w *world) deliver(t require.TestingT, e Send) {
 			require.True(t, w.may[c.Job], "the job must be recorded as committing before it commits")
 			require.Equal(t, 0, c.WorkerRef.Worker)
 			require.Equal(t, w.core.jobs[c.Job].info.Attempt, c.Attempt)
+		case c.Prepare != nil:
+			w.prepares[c.WorkerRef] = true
 		case c.Start != nil:
 			for _, ref := range w.refs {
 				if ref.Job == c.Job && ref.Attempt == c.Attempt {
@@ -424,6 +435,9 @@ func (w *world) cut(t *rapid.T) {
 	conn := m.conn
 	m.conn = 0
 	w.step(t, Disconnected{Conn: conn})
+	if rapid.IntRange(0, 2).Draw(t, "ended") == 0 {
+		w.step(t, ProcessEnded{ID: m.id, Incarnation: fmt.Sprint(m.inc - rapid.IntRange(0, 1).Draw(t, "former"))})
+	}
 }
 
 func (w *world) leave(t *rapid.T) {
@@ -510,7 +524,7 @@ func (w *world) say(t *rapid.T, conn int, ref wire.WorkerRef, what workerEvent) 
 	e := wire.WorkerEvent{WorkerRef: ref}
 	switch what {
 	case saidReady:
-		e.Ready = &wire.Ready{Address: "h:1", Fingerprint: "f"}
+		e.Ready = &wire.Ready{Address: "h:1", Fingerprint: "f", Overlaps: overlaps(ref.Job)}
 	case saidResolved:
 		e.Resolved = &wire.Resolved{}
 	case saidPrepared:

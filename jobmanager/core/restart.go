@@ -20,9 +20,9 @@ import (
 //
 //  1. The job becomes restarting. All its workers get the command to stop, and are killed if they
 //     do not end in time. Each of them gives back its slots when its process has ended.
-//  2. The job waits for the delay of its strategy, and until no worker of the lost attempt can be
-//     left: a worker on a lost task manager counts as ended when the time of a lease has passed
-//     since the last message from the task manager. So two attempts never write the same outputs.
+//  2. The job waits for the delay of its strategy, and until the workers on the task managers that
+//     are left have ended. It also waits for workers on lost task managers, if they could change
+//     what the next attempt writes (fence.go).
 //  3. The job becomes waiting, at the position in the queue that its submission gave it.
 //
 // Messages of former attempts are ignored, because their workers are unknown then.
@@ -183,16 +183,8 @@ func origin(o *wire.Origin) string {
 	return shorten(o.String(), maxCause)
 }
 
-// fence records that worker w, whose task manager was lost, may run until the lease has lapsed.
-// A task manager that left has no workers.
-func (c *Core) fence(w *worker) {
-	if w.taskManager.state != TaskManagerLeft {
-		w.job.fencedUntil = max(w.job.fencedUntil, w.taskManager.heard+max(c.config.Lease+c.config.Slack, w.taskManager.patience))
-	}
-}
-
 // restartDue makes a job that is to be restarted wait for slots, once no worker of the lost
-// attempt can be left and the delay is over.
+// attempt can disturb the next one and the delay is over.
 func (c *Core) restartDue(j *job) {
 	if now := c.clock.Counted(); j.processes > 0 || now < j.restartAt || now < j.fencedUntil {
 		return

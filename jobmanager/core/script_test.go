@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -34,18 +35,20 @@ import (
 //	persisted JOB [attempt= error=REASON]  default of attempt: that of the record
 //	hold | free                records of deployments are written only after "free"; until then "persisted" writes one
 //	leave CONN REASON | cut CONN REASON
+//	process-ended NAME [inc=]  the process of a task manager has ended
 //	wait TIME [silent=CONN,...]  time passes with ticks and heartbeats of the connected task managers
 //	sleep TIME                 time passes without a tick
 //	jobs | job JOB | taskmanagers | overview | counters
 //
-// Reports: ready [fp= at=], resolved, prepared, progress ROWS [STEP], checkpointed WRITTEN FAILED [ERROR], finished,
+// Reports: ready [fp= at= overlaps=yes], resolved, prepared, progress ROWS [STEP], checkpointed WRITTEN FAILED [ERROR], finished,
 // committed, failed KIND MESSAGE [| OUTPUTS], ended [KIND EXITCODE|SIGNAL MESSAGE] [crashed=no].
 func TestStories(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		var s *scenario
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			if s == nil || d.Cmd == "start" {
-				config := Config{Cluster: "c", Build: "v1", Started: storyBegin, Lease: 8 * time.Second}
+				config := Config{Cluster: "c", Build: "v1", Started: storyBegin,
+					Heartbeat: 500 * time.Millisecond, Detection: 4 * time.Second, Reconnect: 2 * time.Second, Lease: 8 * time.Second}
 				if d.HasArg("fresh") {
 					s = nil
 				}
@@ -250,6 +253,8 @@ func (s *scenario) line(line string) string {
 	case "cut":
 		delete(s.open, number(s.t, words[1]))
 		return s.step(Disconnected{Conn: number(s.t, words[1]), Reason: rest(2)})
+	case "process-ended":
+		return s.step(ProcessEnded{ID: "id-" + words[1], Incarnation: cmp.Or(options["inc"], "i1")})
 	case "wait":
 		return s.wait(words[1], options["silent"])
 	case "sleep":
@@ -359,13 +364,14 @@ func (s *scenario) report(conn int, ref wire.WorkerRef, words []string, options 
 	switch words[0] {
 	case "ready":
 		fp, at := options["fp"], options["at"]
+		_, overlaps := options["overlaps"]
 		if fp == "" {
 			fp = "fp"
 		}
 		if at == "" {
 			at = fmt.Sprintf("w%d:1", ref.Worker)
 		}
-		e.Ready = &wire.Ready{Address: at, Fingerprint: fp}
+		e.Ready = &wire.Ready{Address: at, Fingerprint: fp, Overlaps: overlaps}
 	case "resolved":
 		e.Resolved = &wire.Resolved{Graph: []byte("graph")}
 	case "prepared":

@@ -22,6 +22,7 @@ type taskManager struct {
 	conn          int           // number of the task manager's connection; 0 if it is away, lost or left
 	heard         time.Duration // counted time of the last message from it, or at which its connection broke
 	heardAt       time.Duration // time of the last message from it, to be shown to users
+	ended         bool          // it is away, and its process has ended
 	patience      time.Duration // if not 0, how long the core waits for its first registration after a restart of the job manager
 	waitRestarted bool          // a standstill has restarted the wait for a message since the last message
 	since         time.Time
@@ -140,8 +141,9 @@ func (c *Core) unfit(r *wire.Register) string {
 	case r.ID == "" || r.Incarnation == "":
 		return "a task manager without an identity or an incarnation cannot register"
 	case len(r.ID) > maxText || len(r.Incarnation) > maxText || len(r.Name) > maxText || len(r.Host) > maxText || len(r.Build) > maxText ||
+		len(r.Presence) > maxText || len(r.PresenceKey) > maxText ||
 		len(r.Platform.OS) > maxText || len(r.Platform.Arch) > maxText:
-		return fmt.Sprintf("a task manager's identity, name, host, build and platform have at most %d bytes each", maxText)
+		return fmt.Sprintf("a task manager's identity, name, host, build, platform and presence have at most %d bytes each", maxText)
 	case programs.CheckHash(r.Executable) != nil:
 		return fmt.Sprintf("a task manager says which executable it is by a SHA-256 in lower-case hex, not %.80q", r.Executable)
 	case r.Slots < 1 || r.Slots > maxSlots:
@@ -180,7 +182,7 @@ func (c *Core) takeBack(n *taskManager, conn int) {
 		c.emit(Disconnect{Conn: n.conn})
 	}
 	c.moveTaskManager(n, taskManagerBack)
-	n.conn, n.reason, n.patience = conn, "", 0
+	n.conn, n.reason, n.patience, n.ended = conn, "", 0, false
 	n.heard, n.heardAt, n.waitRestarted = c.clock.Counted(), c.now, false
 	c.conns[conn] = n
 }
@@ -298,6 +300,13 @@ func (c *Core) disconnected(e Disconnected) {
 	}
 }
 
+// processEnded processes a ProcessEnded.
+func (c *Core) processEnded(e ProcessEnded) {
+	if n := c.taskManagers[e.ID]; n != nil && n.Incarnation == e.Incarnation && n.state == TaskManagerAway {
+		n.ended = true
+	}
+}
+
 // cut records that the connection of a task manager broke, and begins the wait for the
 // reconnection.
 func (c *Core) cut(n *taskManager, reason string) {
@@ -313,6 +322,8 @@ func (c *Core) watch(n *taskManager) {
 		limit = max(limit, c.config.Detection)
 	}
 	switch {
+	case n.state == TaskManagerAway && n.ended && waited >= c.config.Ended:
+		c.lose(n, n.reason+", and its process has ended")
 	case n.state == TaskManagerAway && waited >= limit:
 		c.lose(n, fmt.Sprintf("%s and was not back within %.1fs", n.reason, waited.Seconds()))
 	case n.state == TaskManagerAway:

@@ -5,6 +5,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -31,6 +32,7 @@ type args struct {
 	Input  string        `help:"CSV file to read."`
 	Output string        `help:"CSV file to which all rows are written."`
 	Bulk   int64         `help:"Further rows to collect, for clients that are to have much to read."`
+	Trace  string        `help:"File to which subtask 0 appends a line for each superstep: its process, the superstep, and the time in nanoseconds."`
 }
 
 // row is a row of the job.
@@ -96,6 +98,11 @@ var job = engine.Define("clusterjobs", func(b *engine.Builder, a args) error {
 // fault waits, and then does what the fault named by the arguments says.
 func (a args) fault(ctx *comqueue.ComContext) error {
 	ctx.Report("step", float64(ctx.StepNo()))
+	if a.Trace != "" && ctx.TaskID() == 0 {
+		if err := a.trace(ctx.StepNo()); err != nil {
+			return err
+		}
+	}
 	if a.pauses() {
 		select {
 		case <-time.After(a.Pause):
@@ -145,6 +152,16 @@ func (a args) pauses() bool {
 		}
 	}
 	return a.Pause > 0
+}
+
+// trace appends a line to the file that the arguments name.
+func (a args) trace(step int) error {
+	f, err := os.OpenFile(a.Trace, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(f, "%d %d %d\n", os.Getpid(), step, time.Now().UnixNano())
+	return errors.Join(err, f.Close())
 }
 
 // takeMemory allocates memory until the Go runtime ends the process. A limit on the address

@@ -20,6 +20,7 @@ import (
 
 	"github.com/superstep-ml/superstep/cmd/internal/settings"
 	"github.com/superstep-ml/superstep/internal/security"
+	"github.com/superstep-ml/superstep/jobmanager/core"
 )
 
 // DevCommand runs a whole cluster on this machine: the job manager in this process, and the
@@ -61,7 +62,7 @@ func (c *DevCommand) serve(ctx context.Context, s *Streams, shown []settings.Sho
 	}
 	command := JobManagerCommand{
 		Listen: c.Listen, HTTP: c.HTTP, Placement: c.Placement, Dir: filepath.Join(dir, "jobmanager"),
-		MaxArtifact: 1 << 30, MaxResult: 1 << 30, KeepJobs: 1000, Detection: 4 * time.Second, Lease: 16 * time.Second,
+		MaxArtifact: 1 << 30, MaxResult: 1 << 30, KeepJobs: 1000, Detection: core.DefaultDetection, Lease: 16 * time.Second,
 		tokenFlag: c.tokenFlag, logFlags: c.logFlags,
 	}
 	// The job manager does not end with ctx: m.Close below ends it after the task managers have

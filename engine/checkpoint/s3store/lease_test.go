@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -53,6 +54,10 @@ func TestLeaseOfEarlierAttempt(t *testing.T) {
 		require.NoError(t, err)
 		require.Less(t, time.Since(began), time.Second)
 		require.NoError(t, next.Put(t.Context(), "x", nil))
+		require.ErrorContains(t, first.Publish(t.Context(), "y", nil), "has taken over the checkpoints", "the earlier attempt must notice before its next renewal")
+		require.ErrorIs(t, next.Publish(t.Context(), "x", nil), fs.ErrExist)
+		require.NoError(t, next.Publish(t.Context(), "z", nil))
+		require.NoError(t, next.Delete(t.Context(), "z"))
 		for _, other := range []struct {
 			job     string
 			attempt int

@@ -9,6 +9,7 @@ package s3store
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"strings"
 	"time"
@@ -30,8 +31,8 @@ type Config struct {
 	// Fail is called once, if another run has taken over the place. The run must end then.
 	Fail func(err error)
 	// Job and Attempt, if set, say for which attempt of which job of a cluster the store is opened.
-	// The place is then taken at once from an earlier attempt of the same job, which has ended, as
-	// the job manager makes sure.
+	// The place is then taken at once from an earlier attempt of the same job. A process of that
+	// attempt may still run; it writes no further checkpoint.
 	Job     string
 	Attempt int
 	// Say tells the user why Open waits; nil means that nobody is told.
@@ -120,6 +121,20 @@ func (s *Store) Put(ctx context.Context, name string, data []byte) error {
 		return err
 	}
 	_, err := s.bucket.put(ctx, s.prefix+name, data, condition{})
+	return err
+}
+
+// Publish implements checkpoint.Store. It asks the store whether this run still has the lease.
+func (s *Store) Publish(ctx context.Context, name string, data []byte) error {
+	if s.lease != nil {
+		if err := s.lease.renew(ctx); err != nil {
+			return err
+		}
+	}
+	_, err := s.bucket.put(ctx, s.prefix+name, data, condition{absent: true})
+	if conditionFailed(err) {
+		err = fmt.Errorf("%w: %w", fs.ErrExist, err)
+	}
 	return err
 }
 
