@@ -75,6 +75,8 @@ func (c *Core) Step(now time.Duration, event Event) []Effect {
 		c.heartbeat(e)
 	case Reported:
 		c.reported(e)
+	case LeaveAnnounced:
+		c.leaveAnnounced(e)
 	case Left:
 		c.left(e)
 	case Disconnected:
