@@ -48,6 +48,7 @@ func New(config Config) *Core {
 		cordons:      make(map[string]wire.Cordon),
 		jobs:         make(map[wire.JobID]*job),
 		counters:     Counters{Lost: make(map[wire.FailureKind]uint64)},
+		saveNumber:   firstSave(config.Started),
 	}
 	maps.Copy(c.cordons, config.Cordons)
 	c.config.History, c.config.Resume, c.config.Doubts, c.config.Cordons = nil, nil, nil, nil

@@ -377,7 +377,7 @@ func (s *scenario) report(conn int, ref wire.WorkerRef, words []string, options 
 			e.Prepared.Origin = &wire.Origin{Generation: 1, Number: number(s.t, from), Written: storyBegin, Queues: []wire.OriginQueue{{Name: "q", Superstep: 9}}}
 		}
 	case "saved":
-		e.Saved = &wire.Saved{Request: number(s.t, words[1]), Checkpoint: wire.Origin{Number: 5}, Failure: options["failure"]}
+		e.Saved = &wire.Saved{Request: firstSave(storyBegin) + number(s.t, words[1]), Checkpoint: wire.Origin{Number: 5}, Failure: options["failure"]}
 	case "progress":
 		rows := number(s.t, words[1])
 		e.Progress = &wire.Progress{Vertices: []wire.VertexProgress{{Rows: int64(rows), ShardsDone: 1}}}
@@ -530,7 +530,7 @@ func messageText(m wire.ToTaskManager) string {
 	case w.Commit != nil:
 		return fmt.Sprintf("%s commit%s", w.WorkerRef, outcomesText(w.Commit.Outcomes))
 	case w.Save != nil:
-		return fmt.Sprintf("%s save, request %d, place %q", w.WorkerRef, w.Save.Request, w.Save.Place)
+		return fmt.Sprintf("%s save, request %d, place %q", w.WorkerRef, w.Save.Request-firstSave(storyBegin), w.Save.Place)
 	case w.Cancel != nil:
 		return fmt.Sprintf("%s cancel: %s", w.WorkerRef, w.Cancel.Reason)
 	case w.Exit != nil:
