@@ -125,10 +125,10 @@ func (c *Core) register(e Registered) {
 	}
 	c.setAiling(n, e.Ailing)
 	c.send(n, wire.ToTaskManager{Registered: &wire.Registered{Cluster: c.config.Cluster, Heartbeat: c.config.Heartbeat, Lease: c.config.Lease}})
-	c.compare(n, e.Running, e.Broke)
-	if e.Leaving != nil {
+	if e.Leaving != nil { // first, so that workers that wait for their deployment are not deployed
 		c.announce(n, *e.Leaving)
 	}
+	c.compare(n, e.Running, e.Broke)
 }
 
 // unfit returns why the task manager with registration r can never be admitted, or "" if it can
