@@ -11,15 +11,27 @@ import (
 
 // This file has the part of the model for task managers that announce that they leave.
 
-// announce makes a task manager announce that it leaves, if it is connected. It repeats this whenever
-// it registers again.
+// announce makes a task manager announce that it leaves, if it is connected, and sometimes lets the time
+// pass until it leaves. It repeats the announcement whenever it registers again.
 func (w *world) announce(t *rapid.T) {
 	if rapid.IntRange(0, 2).Draw(t, "really") > 0 {
 		return
 	}
 	m := w.some(t)
+	if rapid.Bool().Draw(t, "busy") {
+		for _, o := range w.managers {
+			for ref := range o.running {
+				if o.conn != 0 && w.seen[ref.Job] == wire.JobRunning {
+					m = o
+				}
+			}
+		}
+	}
 	m.leaving = &wire.Leaving{Reason: "reason", Within: time.Duration(rapid.IntRange(-1, 4).Draw(t, "within")) * time.Second}
 	w.step(t, LeaveAnnounced{Conn: m.conn, Leaving: *m.leaving})
+	if m.conn != 0 {
+		w.live(t, rapid.IntRange(0, 60).Draw(t, "ticks"))
+	}
 }
 
 // heed records an announcement after the core has processed it.
