@@ -79,3 +79,32 @@ func TestTaskManagerLeaves(t *testing.T) {
 	m.startTask(0)
 	m.requireFree()
 }
+
+// TestTaskManagerLeavesAtOnce sends SIGTERM to one of two task managers while a job without checkpoints
+// runs on both, and again while the task manager waits for the job. It must then end at once. The job
+// has no restarts, but its loss was announced. So it must begin again on the other one, and have the
+// results of an undisturbed run.
+func TestTaskManagerLeavesAtOnce(t *testing.T) {
+	t.Parallel()
+	m := startShortTimeouts(t)
+	path := programs.Build(t, "./tests/clusterjobs")
+	undisturbed := programs.Execute(t, nil, path, "--steps", "150", "--progress", "off")
+	require.Zero(t, undisturbed.Code, undisturbed.Stderr)
+
+	c := m.start("--steps", "150", "--pause", "20ms", "--parallelism", "2", "--restart", "none")
+	m.runs(c, 1)
+	require.NoError(t, m.tasks[0].Process.Signal(syscall.SIGTERM))
+	require.Eventually(t, func() bool { return strings.Contains(m.output.String(), "waits until its jobs go on elsewhere") }, waitLimit, time.Millisecond)
+	require.NoError(t, m.tasks[0].Process.Signal(syscall.SIGTERM))
+	require.NoError(t, m.tasks[0].Wait(), "the task manager must end with exit code 0")
+	require.Zero(t, c.wait(t, waitLimit), "%s", &c.err)
+
+	require.Equal(t, undisturbed.Stdout, c.out.String())
+	says(t, m.output.String(), "leaves at once, as it was told to stop again")
+	j := m.jobs()[0]
+	require.Zero(t, j.Restarts)
+	require.Len(t, j.Lost, 1)
+	require.Equal(t, "the task manager was stopped (worker 0 on task manager tm0)", j.Lost[0].Cause)
+	m.startTask(0)
+	m.requireFree()
+}
