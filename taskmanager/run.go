@@ -19,9 +19,9 @@ import (
 
 // Run offers the slots of this machine to the job manager until the context is done, or until the
 // command of a preemption notice says that the machine is taken away. Then it stays for up to
-// Config.DrainWithin while its jobs go on elsewhere. It returns a *RefusedError if the job manager refuses the task manager for good. While there is no
-// connection to the job manager, Run tries to connect again. When Run returns, the workers have
-// ended and their directories are removed.
+// Config.DrainWithin while its jobs go on elsewhere. It returns a *RefusedError if the job manager
+// refuses the task manager for good. While there is no connection to the job manager, Run tries to
+// connect again. When Run returns, the workers have ended and their directories are removed.
 func Run(ctx context.Context, config Config) (err error) {
 	c, err := config.complete()
 	if err != nil {
