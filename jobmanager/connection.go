@@ -198,7 +198,7 @@ func (m *Manager) hear(c *conn, stream wire.BidiStream[wire.FromTaskManager, wir
 	close(registered)
 	c.introduce(*r)
 	m.log.Info("a task manager registers", "name", clip(r.Name), "host", clip(r.Host), "slots", r.Slots, "build", clip(r.Build))
-	m.step(core.Registered{Conn: c.id, Register: *r})
+	m.registered(c, r)
 	if r.Presence != "" && len(r.PresenceKey) > 0 {
 		m.handled.Go(func() { c.verifyPresence(stream.Context(), r) })
 	}
@@ -212,6 +212,8 @@ func (m *Manager) hear(c *conn, stream wire.BidiStream[wire.FromTaskManager, wir
 			m.step(core.Heartbeat{Conn: c.id, Heartbeat: *said.Heartbeat})
 		case said.Worker != nil:
 			m.step(core.Reported{Conn: c.id, WorkerEvent: *said.Worker})
+		case said.Leaving != nil:
+			m.leaving(c, said.Leaving)
 		case said.Leave != nil:
 			m.step(core.Left{Conn: c.id, Reason: said.Leave.Reason})
 		case said.Register != nil:

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Bounds of the waits between attempts to reach the job manager.
+// Bounds of the nominal waits between attempts to reach the job manager.
 const (
 	firstWait = 100 * time.Millisecond
 	lastWait  = 3 * time.Second
@@ -15,22 +15,27 @@ const (
 // time, up to a limit. The actual wait is random between half of the nominal wait and the
 // nominal wait, so that the task managers of a cluster do not all reconnect at the same moment.
 type backoff struct {
-	next   time.Duration
-	random *rand.Rand
+	first, last time.Duration // bounds of the nominal wait
+	next        time.Duration
+	random      *rand.Rand
 }
 
-// newBackoff returns a backoff whose random waits are determined by seed.
-func newBackoff(seed uint64) *backoff {
-	return &backoff{next: firstWait, random: rand.New(rand.NewPCG(seed, seed))}
+// newBackoff returns a backoff for attempts to reach the job manager, whose random waits are
+// determined by seed.
+func newBackoff(seed uint64) *backoff { return newBackoffBetween(firstWait, lastWait, seed) }
+
+// newBackoffBetween returns a backoff with the given bounds of its nominal waits.
+func newBackoffBetween(first, last time.Duration, seed uint64) *backoff {
+	return &backoff{first: first, last: last, next: first, random: rand.New(rand.NewPCG(seed, seed))}
 }
 
 // wait returns how long to wait before the next attempt.
 func (b *backoff) wait() time.Duration {
 	full := b.next
-	b.next = min(2*b.next, lastWait)
+	b.next = min(2*b.next, b.last)
 	return full/2 + time.Duration(b.random.Int64N(int64(full/2)+1))
 }
 
 // reset sets the next nominal wait to the shortest. It is called after an attempt that
 // succeeded.
-func (b *backoff) reset() { b.next = firstWait }
+func (b *backoff) reset() { b.next = b.first }

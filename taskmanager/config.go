@@ -79,6 +79,18 @@ type Config struct {
 	// Within that time the worker waits up to 10 s for user code to return.
 	Grace time.Duration
 
+	// DrainWithin is how long the task manager stays when it is to stop, until its workers have
+	// ended because their jobs go on elsewhere. After that time it kills the workers that are
+	// left. 0 means that it kills its workers at once.
+	DrainWithin time.Duration
+	// AtOnce, if it is not nil, ends the time DrainWithin when it is closed.
+	AtOnce <-chan struct{}
+	// PreemptionNotice is a command for /bin/sh that runs until this machine is about to be taken
+	// away, and then ends with exit code 0. Then the task manager stops. The command has the
+	// environment Environ. If it ends in another way, it is started again. The default is no
+	// command.
+	PreemptionNotice string
+
 	// Environ is the environment from which workers inherit variables; the default is the
 	// environment of this process. Workers inherit only variables that are known to hold no
 	// secrets.
@@ -122,8 +134,8 @@ func (c Config) complete() (Config, error) {
 		return c, fmt.Errorf("task manager: %d bytes free at least: that cannot be negative", c.MinFree)
 	case c.Memory < 0 || c.CacheLimit < 0:
 		return c, fmt.Errorf("task manager: memory (%d) and cache (%d bytes) cannot be negative", c.Memory, c.CacheLimit)
-	case min(c.Heartbeat, c.Lease, c.Silence, c.Startup, c.Grace) < 0:
-		return c, errors.New("task manager: heartbeat, lease, silence, startup and grace cannot be negative")
+	case min(c.Heartbeat, c.Lease, c.Silence, c.Startup, c.Grace, c.DrainWithin) < 0:
+		return c, errors.New("task manager: heartbeat, lease, silence, startup, grace and the time to drain cannot be negative")
 	}
 	var err error
 	if c.Dir, err = filepath.Abs(c.Dir); err != nil {

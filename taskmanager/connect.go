@@ -194,6 +194,7 @@ func (m *manager) acceptRegistration(r *wire.Registered) (beat time.Duration) {
 	limit := max(cmp.Or(m.Lease, r.Lease, defaultLease), leastClock)
 	m.lease.renew(limit)
 	m.leased = true
+	m.change()
 	select {
 	case m.renewed <- struct{}{}:
 	default:

@@ -8,7 +8,8 @@
 //	})
 //
 // Run registers with the job manager and sends heartbeats. If the connection breaks, Run keeps
-// trying to reconnect. The files of the package are:
+// trying to reconnect. When the context is done, it announces to the job manager that it leaves,
+// and stays for a limited time while jobs go on elsewhere. The files of the package are:
 //
 //	connect.go    the stream to the job manager, and the lease on it
 //	outbox.go     events for the job manager, sent in order and at least once
@@ -20,6 +21,8 @@
 //	deliver.go    the rows, text and log lines that a worker produces
 //	output.go     the standard output and error of a worker
 //	ending.go     why a worker ended
+//	leave.go      the end of the task manager, for which its jobs go on elsewhere
+//	notice.go     the command that says when the machine is about to be taken away
 //
 // # What workers may rely on
 //

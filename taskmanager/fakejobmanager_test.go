@@ -49,7 +49,8 @@ type fakeJobManager struct {
 	registers   []wire.Register
 	heard       []heard // messages of all streams, in the order of arrival
 	beats       int
-	ailing      string // Ailing of the last heartbeat
+	ailing      string         // Ailing of the last heartbeat
+	leaving     []wire.Leaving // announcements, not those in registrations
 	left        *wire.Leave
 	artifacts   map[string][]byte
 	chunk       int
@@ -189,6 +190,8 @@ func (b *fakeJobManager) Connect(s grpcStream) error {
 				}
 			case m.Worker != nil:
 				b.heard = append(b.heard, heard{ref: m.Worker.WorkerRef, event: m.Worker})
+			case m.Leaving != nil:
+				b.leaving = append(b.leaving, *m.Leaving)
 			case m.Leave != nil:
 				b.left = m.Leave
 			}

@@ -15,9 +15,10 @@ import (
 type Launch struct {
 	Executable string
 	Name       string   // argv[0] of the process
+	Args       []string // further arguments
 	Dir        string   // working directory of the process
 	Env        []string // the whole environment of the process
-	Reads      *os.File // file descriptor 3 of the process
+	Reads      *os.File // file descriptor 3 of the process; nil, as Writes, if it has none
 	Writes     *os.File // file descriptor 4 of the process
 	Output     *os.File // standard output and error of the process
 }
@@ -132,13 +133,15 @@ func start(cmd *exec.Cmd) error {
 func (l *launcher) Launch(spec Launch) (Process, error) {
 	cmd := &exec.Cmd{
 		Path:        spec.Executable,
-		Args:        []string{spec.Name},
+		Args:        append([]string{spec.Name}, spec.Args...),
 		Env:         spec.Env,
 		Dir:         spec.Dir,
 		Stdout:      spec.Output,
 		Stderr:      spec.Output,
-		ExtraFiles:  []*os.File{spec.Reads, spec.Writes},
 		SysProcAttr: workerAttr(),
+	}
+	if spec.Reads != nil && spec.Writes != nil {
+		cmd.ExtraFiles = []*os.File{spec.Reads, spec.Writes}
 	}
 	kills := memoryKills()
 	r := request{cmd: cmd, answer: make(chan error, 1)}

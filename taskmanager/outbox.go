@@ -31,6 +31,8 @@ type outbox struct {
 	beatDue bool
 	beats   uint64            // number of the last heartbeat
 	marks   map[uint64]uint64 // number of an unacknowledged heartbeat -> number of the last event that was sent before it
+	leaving *departure        // nil unless the task manager leaves
+	told    bool              // the announcement of that was sent on the current connection, or need not be
 	leave   *wire.Leave
 	left    bool
 	more    chan struct{} // holds a token when there may be something to send
@@ -141,6 +143,31 @@ func (o *outbox) beat() {
 	o.wake()
 }
 
+// announce asks for the announcement d to be sent, now and on every later connection.
+func (o *outbox) announce(d departure) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.leaving = &d
+	o.wake()
+}
+
+// announcement returns the announcement that the task manager leaves, or nil if it does not.
+func (o *outbox) announcement() *wire.Leaving {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.leaving == nil {
+		return nil
+	}
+	return o.leaving.message()
+}
+
+// empty reports whether the job manager has acknowledged everything.
+func (o *outbox) empty() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.waiting) == 0 && len(o.unacknowledged) == 0
+}
+
 // requestLeave asks for a Leave to be sent after everything else.
 func (o *outbox) requestLeave(reason string) {
 	o.mu.Lock()
@@ -150,7 +177,7 @@ func (o *outbox) requestLeave(reason string) {
 }
 
 // reconnect prepares for a new connection. It queues all unacknowledged events again, and
-// returns the workers to be listed in Register.
+// returns the workers to be listed in Register, which also has the announcement.
 func (o *outbox) reconnect() []wire.WorkerRef {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -160,7 +187,7 @@ func (o *outbox) reconnect() []wire.WorkerRef {
 		}
 	}
 	o.waiting, o.unacknowledged = append(o.unacknowledged, o.waiting...), nil
-	o.beatDue = false
+	o.beatDue, o.told = false, o.leaving != nil
 	clear(o.marks)
 	o.wake()
 	return o.refs()
@@ -178,8 +205,8 @@ func (o *outbox) refs() []wire.WorkerRef {
 	return refs
 }
 
-// pop removes and returns the next message to send, or nil if there is none. A heartbeat is
-// sent before all other messages. A Leave is sent after all other messages.
+// pop removes and returns the next message to send, or nil if there is none. A heartbeat and the
+// announcement are sent before all other messages. A Leave is sent after all other messages.
 func (o *outbox) pop() *wire.FromTaskManager {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -191,6 +218,9 @@ func (o *outbox) pop() *wire.FromTaskManager {
 			o.marks[o.beats] = o.lastTold()
 		}
 		return &wire.FromTaskManager{Heartbeat: &wire.Heartbeat{Number: o.beats, Running: o.refs()}}
+	case o.leaving != nil && !o.told:
+		o.told = true
+		return &wire.FromTaskManager{Leaving: o.leaving.message()}
 	case len(o.waiting) > 0:
 		e := o.waiting[0]
 		o.waiting = slices.Delete(o.waiting, 0, 1)

@@ -43,6 +43,14 @@ func TestOutbox(t *testing.T) {
 				o.put(wire.WorkerEvent{WorkerRef: worker, Ended: &wire.Ended{}})
 			case "beat":
 				o.beat()
+			case "announce":
+				o.announce(departure{why: "its machine is taken away"})
+			case "announcement":
+				if l := o.announcement(); l != nil {
+					return l.Reason + "\n"
+				}
+			case "empty":
+				return fmt.Sprintln(o.empty())
 			case "farewell":
 				o.requestLeave("bye")
 			case "acknowledged":
@@ -80,6 +88,8 @@ func printTold(o *outbox) string {
 		switch {
 		case m.Heartbeat != nil:
 			fmt.Fprintf(&out, "heartbeat %d %s\n", m.Heartbeat.Number, printRefs(m.Heartbeat.Running))
+		case m.Leaving != nil:
+			fmt.Fprintf(&out, "leaving, as %s\n", m.Leaving.Reason)
 		case m.Leave != nil:
 			fmt.Fprintf(&out, "leave %s\n", m.Leave.Reason)
 		case m.Worker.Ready != nil:

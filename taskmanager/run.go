@@ -17,10 +17,11 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// Run offers the slots of this machine to the job manager until the context is done. It returns
-// a *RefusedError if the job manager refuses the task manager for good. While there is no
-// connection to the job manager, Run tries to connect again. When Run returns, the workers have
-// ended and their directories are removed.
+// Run offers the slots of this machine to the job manager until the context is done, or until the
+// command of a preemption notice says that the machine is taken away. Then it stays for up to
+// Config.DrainWithin while its jobs go on elsewhere. It returns a *RefusedError if the job manager
+// refuses the task manager for good. While there is no connection to the job manager, Run tries to
+// connect again. When Run returns, the workers have ended and their directories are removed.
 func Run(ctx context.Context, config Config) (err error) {
 	c, err := config.complete()
 	if err != nil {
@@ -69,6 +70,7 @@ func Run(ctx context.Context, config Config) (err error) {
 		space:       diskspace.New(c.Dir, c.MinFree),
 		stops:       make(chan struct{}),
 		renewed:     make(chan struct{}, 1),
+		changed:     make(chan struct{}, 1),
 		workers:     map[wire.WorkerRef]*worker{},
 	}
 	return m.run(ctx)
@@ -105,6 +107,7 @@ type manager struct {
 	stops       chan struct{}  // closed when the task manager stops
 	broke       string         // why the previous connection ended; used only by converse
 	renewed     chan struct{}  // holds a token when a registration has renewed the lease
+	changed     chan struct{}  // holds a token when a worker has ended, or the task manager has registered
 
 	mu       sync.Mutex
 	workers  map[wire.WorkerRef]*worker
@@ -120,8 +123,8 @@ type manager struct {
 // leaveTimeout bounds how long the sending of the Leave may take.
 const leaveTimeout = 2 * time.Second
 
-// run maintains the connection until the context is done. Then it ends the workers, sends the
-// Leave, and closes the connection.
+// run maintains the connection until the context is done, or the machine is to be taken away. Then
+// it hands the jobs over, ends the workers that are left, sends the Leave, and closes the connection.
 func (m *manager) run(ctx context.Context) error {
 	talking, stopTalking := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopTalking()
@@ -129,18 +132,37 @@ func (m *manager) run(ctx context.Context) error {
 	var tasks sync.WaitGroup
 	tasks.Go(func() { ended <- m.converse(talking) })
 	tasks.Go(func() { m.watchLease(talking) })
+	noticed := make(chan struct{})
+	watching, stopWatching := context.WithCancel(talking)
+	if m.PreemptionNotice != "" {
+		tasks.Go(func() {
+			if m.awaitNotice(watching) {
+				close(noticed)
+			}
+		})
+	}
 	defer tasks.Wait()
 	defer stopTalking()
+	defer stopWatching()
 
+	why := ""
 	select {
 	case err := <-ended: // the job manager has refused this task manager for good
 		m.stop()
 		return err
 	case <-ctx.Done():
+		why = whyDone(ctx)
+	case <-noticed:
+		why = "preemption notice"
 	}
-	m.Logger.Info("stopping", "why", context.Cause(ctx))
+	stopWatching()
+	m.Logger.Info("stopping", "why", why)
+	refused, err := m.handOver(why, ended)
 	m.stop()
-	m.outbox.requestLeave("was stopped")
+	if refused {
+		return err
+	}
+	m.outbox.requestLeave("was stopped (" + why + ")")
 	patience := time.NewTimer(leaveTimeout)
 	defer patience.Stop()
 	select {
@@ -196,6 +218,7 @@ func (m *manager) deploy(d *wire.Deployment) {
 			m.mu.Lock()
 			defer m.mu.Unlock()
 			delete(m.workers, w.ref)
+			m.change()
 		})
 	}
 	m.mu.Unlock()
@@ -258,7 +281,7 @@ func (m *manager) registration() *wire.Register {
 		Version: wire.Version, Build: wire.Build(),
 		ID: m.dir.id, Incarnation: m.incarnation, Name: m.Name, Host: m.Advertise, PID: os.Getpid(),
 		Slots: m.Slots, Memory: m.Memory, Platform: m.own.Platform, Executable: m.own.Hash, Ailing: m.space.Full(),
-		Broke: m.broke, Running: m.outbox.reconnect(),
+		Broke: m.broke, Running: m.outbox.reconnect(), Leaving: m.outbox.announcement(),
 	}
 	if m.presence != nil {
 		r.Presence, r.PresenceKey = m.presence.address, m.presence.key

@@ -47,6 +47,7 @@ func TestUnits(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, units, 2)
 	require.Contains(t, read(t, "deploy", "systemd", "superstep-taskmanager.service"), "\nOOMPolicy=continue\n", "without OOMPolicy=continue, systemd stops the task manager when the kernel kills a worker that is out of memory")
+	require.Contains(t, read(t, "deploy", "systemd", "superstep-taskmanager.service"), "\nKillMode=mixed\n", "without KillMode=mixed, systemd ends the workers at the same time as it tells the task manager to hand its jobs over")
 	for _, path := range units {
 		section, started := "", 0
 		for _, line := range strings.Split(read(t, "deploy", "systemd", filepath.Base(path)), "\n") {

@@ -24,7 +24,7 @@ func messages() []any {
 		new(Commit), new(Committed), new(Credential), new(Delivered), new(Delivery), new(Deployment), new(Ended),
 		new(Event), new(Exit), new(Failure), new(FetchRequest), new(Finished), new(FollowRequest),
 		new(FailedCheckpoints), new(FromTaskManager), new(FromWorker), new(HasArtifactReply), new(HasArtifactRequest), new(Heartbeat),
-		new(JobCheckpoints), new(JobInfo), new(JobSpec), new(Kill), new(Leave), new(ListReply), new(ListRequest), new(LogChunk),
+		new(JobCheckpoints), new(JobInfo), new(JobSpec), new(Kill), new(Leave), new(Leaving), new(ListReply), new(ListRequest), new(LogChunk),
 		new(LogsRequest), new(LostAttempt), new(Restart), new(TaskManagerInfo), new(TaskManagersReply), new(TaskManagersRequest), new(Output), new(Overview),
 		new(OverviewRequest), new(Placed), new(Platform), new(Prepare), new(Prepared), new(Progress),
 		new(QueueProgress), new(Ready), new(Refused), new(Register), new(Registered), new(ReportedValue),

@@ -12,6 +12,7 @@ type FromTaskManager struct {
 	Register  *Register    `msgpack:"register,omitempty"`
 	Heartbeat *Heartbeat   `msgpack:"heartbeat,omitempty"`
 	Worker    *WorkerEvent `msgpack:"worker,omitempty"`
+	Leaving   *Leaving     `msgpack:"leaving,omitempty"`
 	Leave     *Leave       `msgpack:"leave,omitempty"`
 }
 
@@ -43,6 +44,9 @@ type Register struct {
 	// Broke is the reason why the previous stream ended, according to the task manager. It is
 	// "" for the first stream.
 	Broke string `msgpack:"broke,omitempty"`
+	// Leaving is set if the task manager has announced that it leaves, on this stream or on an
+	// earlier one.
+	Leaving *Leaving `msgpack:"leaving,omitempty"`
 	// Running has the workers that were deployed over an earlier stream and still run.
 	Running []WorkerRef `msgpack:"running"`
 }
@@ -52,6 +56,15 @@ type Heartbeat struct {
 	Number  uint64      `msgpack:"number"`
 	Running []WorkerRef `msgpack:"running"`
 	Ailing  string      `msgpack:"ailing,omitempty"` // as in Register
+}
+
+// Leaving announces that the task manager stops soon, for example because its machine is taken
+// away. It gets no new workers from then on. Its workers go on until the job manager ends them,
+// but not for longer than Within; then the task manager kills those that are left. In both cases
+// it sends Leave afterwards.
+type Leaving struct {
+	Reason string        `msgpack:"reason"` // for people
+	Within time.Duration `msgpack:"within"` // time that is left, from the sending of this message
 }
 
 // Leave says that the task manager stops. The task manager takes no more work, and its workers

@@ -39,6 +39,7 @@ type RestartHistory struct {
 	Delay   time.Duration   `msgpack:"delay,omitempty"`   // exponential-delay: the last delay
 	Ages    []time.Duration `msgpack:"ages,omitempty"`    // failure-rate: how long ago the last restarts were
 	Crashes []CrashCount    `msgpack:"crashes,omitempty"` // attempts that ended by crashes
+	Left    []time.Duration `msgpack:"left,omitempty"`    // how long ago the last announced losses were
 }
 
 // CrashCount is the number of attempts that ended by the same crash.
@@ -61,7 +62,7 @@ func (c *Core) continuation(j *job) *Continuation {
 	}
 	for _, w := range j.workers {
 		host := w.taskManager.Register
-		host.Ailing, host.Broke, host.Presence, host.PresenceKey = "", "", "", ""
+		host.Ailing, host.Broke, host.Leaving, host.Presence, host.PresenceKey = "", "", nil, "", ""
 		k.Hosts = append(k.Hosts, host)
 	}
 	return k
@@ -72,6 +73,9 @@ func (r *restarts) history(now time.Duration) RestartHistory {
 	h := RestartHistory{Count: r.count, Delay: r.delay}
 	for _, at := range r.recent {
 		h.Ages = append(h.Ages, now-at)
+	}
+	for _, at := range r.left {
+		h.Left = append(h.Left, now-at)
 	}
 	for c, n := range r.crashes {
 		h.Crashes = append(h.Crashes, CrashCount{c.text, c.outside, n})
@@ -87,6 +91,10 @@ func (r *restarts) restore(h RestartHistory, now time.Duration) {
 	r.count, r.delay, r.recent, r.crashes = h.Count, h.Delay, nil, nil
 	for _, age := range h.Ages {
 		r.recent = append(r.recent, now-age)
+	}
+	r.left = nil
+	for _, age := range h.Left {
+		r.left = append(r.left, now-age)
 	}
 	if len(h.Crashes) > 0 {
 		r.crashes = make(map[crash]int)

@@ -49,6 +49,7 @@ func New(config Config) *Core {
 		cordons:      make(map[string]wire.Cordon),
 		jobs:         make(map[wire.JobID]*job),
 		counters:     Counters{Lost: make(map[wire.FailureKind]uint64)},
+		saveNumber:   firstSave(config.Started),
 	}
 	maps.Copy(c.cordons, config.Cordons)
 	c.config.History, c.config.Resume, c.config.Doubts, c.config.Cordons = nil, nil, nil, nil
@@ -76,6 +77,8 @@ func (c *Core) Step(now time.Duration, event Event) []Effect {
 		c.heartbeat(e)
 	case Reported:
 		c.reported(e)
+	case LeaveAnnounced:
+		c.leaveAnnounced(e)
 	case Left:
 		c.left(e)
 	case Disconnected:

@@ -70,9 +70,10 @@ func (c *Core) noteCommit(j *job, f *wire.Failure) {
 type ending int
 
 const (
-	notEnded ending = iota // the worker itself has reported the failure
-	lost                   // the worker is lost, or lost contact with another worker
-	crashed                // the process ended although nobody had told it to
+	notEnded  ending = iota // the worker itself has reported the failure
+	lost                    // the worker is lost, or lost contact with another worker
+	crashed                 // the process ended although nobody had told it to
+	announced               // the worker is lost, and this had been announced: its task manager leaves
 )
 
 // workerFailed fails a job because worker w failed, or restarts it because w is lost. The first

@@ -113,7 +113,7 @@ func (c *Core) info(n *taskManager, now time.Duration) wire.TaskManagerInfo {
 		Build:      n.Build,
 		Executable: n.Executable,
 		Ailing:     n.Ailing,
-		Cordon:     c.Cordon(n.Name),
+		Cordon:     c.keptFree(n),
 		Avoided:    c.avoidedInfo(n),
 		HeardAgo:   max(0, now-n.heardAt),
 		Since:      n.since,

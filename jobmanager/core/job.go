@@ -287,7 +287,7 @@ func (j *job) starting() string {
 // resolved emits Compile for the graph that worker w resolved, and sends w the command to exit.
 func (c *Core) resolved(w *worker, graph []byte) {
 	c.stop(w, orderedExit, "")
-	if w.job.info.State == wire.JobResolving {
+	if w.job.info.State == wire.JobResolving && w == w.job.resolver {
 		w.job.compiling = true
 		c.emit(Compile{ID: w.job.info.ID, Graph: graph})
 	}

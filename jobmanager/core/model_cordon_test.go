@@ -53,6 +53,7 @@ func (w *world) die(t *rapid.T) {
 // must be near the outputs instead.
 func (w *world) given(t require.TestingT, id string, mode wire.WorkerMode) {
 	require.False(t, w.cordoned[id], "a cordoned task manager must get no workers")
+	require.False(t, w.departs(w.core.taskManagers[id]), "a task manager that leaves must get no workers")
 	if w.avoids.until[id] <= w.core.clock.Counted() || mode == wire.CommitMode {
 		return
 	}

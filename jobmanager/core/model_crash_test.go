@@ -89,6 +89,7 @@ func (w *world) crash(t *rapid.T) {
 	clear(w.computed)
 	clear(w.resumed)
 	clear(w.awaited)
+	clear(w.leaves)
 	w.asked = nil
 	config := w.config
 	config.Started, config.Resume = config.Started.Add(w.base), maps.Clone(w.kept)

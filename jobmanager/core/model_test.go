@@ -29,6 +29,7 @@ func live(t *rapid.T) {
 		"register": w.register,
 		"cut":      w.cut,
 		"leave":    w.leave,
+		"announce": w.announce,
 		"beat":     w.beat,
 		"submit":   w.submit,
 		"cancel":   w.cancel,
@@ -58,6 +59,7 @@ type manager struct {
 	conn    int // number of its connection; 0 if it has none
 	running map[wire.WorkerRef]bool
 	told    map[wire.WorkerRef]bool // workers that have got a command to end
+	leaving *wire.Leaving           // what this process has announced; nil if nothing
 }
 
 type world struct {
@@ -86,9 +88,10 @@ type world struct {
 	prepares map[wire.WorkerRef]bool          // workers 0 that were told to prepare the sinks
 	resumed  map[wire.JobID]int               // number of workers deployed to finish the commit
 	restart  map[wire.JobID]wire.Restart
-	resolves map[wire.WorkerRef]bool // workers that were deployed to resolve a graph
-	computed map[wire.JobID]bool     // jobs that have been committing
-	cordoned map[string]bool         // names of task managers
+	resolves map[wire.WorkerRef]bool        // workers that were deployed to resolve a graph
+	computed map[wire.JobID]bool            // jobs that have been committing
+	cordoned map[string]bool                // names of task managers
+	leaves   map[*taskManager]time.Duration // task managers that leave, and the counted time at which their jobs must have left
 	avoids   reference
 	asked    []wire.WorkerCommand // requests for checkpoints that reached task managers or were lost
 	requests int                  // number of the last request of a client
@@ -107,7 +110,7 @@ func newWorld(t *rapid.T) *world {
 		owner: map[wire.WorkerRef]*manager{}, slots: map[wire.WorkerRef]int{}, said: map[wire.WorkerRef]map[workerEvent]bool{},
 		heard: map[wire.WorkerRef]time.Duration{}, gone: map[wire.WorkerRef]bool{}, commits: map[wire.WorkerRef]bool{}, prepares: map[wire.WorkerRef]bool{}, resumed: map[wire.JobID]int{}, restart: map[wire.JobID]wire.Restart{},
 		resolves: map[wire.WorkerRef]bool{}, computed: map[wire.JobID]bool{},
-		cordoned: map[string]bool{}, avoids: newReference(), awaited: map[int]bool{},
+		cordoned: map[string]bool{}, leaves: map[*taskManager]time.Duration{}, avoids: newReference(), awaited: map[int]bool{},
 	}
 	for i := range 3 {
 		w.managers = append(w.managers, &manager{id: fmt.Sprint("m", i), running: map[wire.WorkerRef]bool{}, told: map[wire.WorkerRef]bool{}})
@@ -126,7 +129,9 @@ func (w *world) some(t *rapid.T) *manager { return rapid.SampledFrom(w.managers)
 func (w *world) step(t require.TestingT, e Event) {
 	w.hear(e)
 	w.mourn(e)
-	w.perform(t, w.core.Step(w.now-w.base, e))
+	effects := w.core.Step(w.now-w.base, e)
+	w.heed(e)
+	w.perform(t, effects)
 }
 
 // perform checks and carries out effects.
@@ -260,8 +265,8 @@ const userError = "an error of user code"
 
 // offered returns the number of slots of task managers that take new work, free or in use.
 func (w *world) offered() (slots int) {
-	for _, o := range w.core.offers() {
-		if !w.cordoned[o.ID] {
+	for i, o := range w.core.offers() {
+		if !w.cordoned[o.ID] && !w.departs(w.core.order[i]) {
 			slots += o.Slots
 		}
 	}
@@ -369,11 +374,12 @@ func (w *world) check(t require.TestingT) {
 		if n.patience == 0 && !lied { // otherwise some of its workers may have ended since they were put on record
 			require.LessOrEqual(t, used, n.Slots, "a slot must not be given to two workers")
 		}
-		if n.state == TaskManagerAlive && !w.cordoned[n.ID] {
+		if n.state == TaskManagerAlive && !w.cordoned[n.ID] && !w.departs(n) {
 			free += max(0, n.Slots-used)
 		}
 		require.Equal(t, w.avoids.until[n.ID] > w.core.clock.Counted(), w.core.avoidedInfo(n) != nil, n.ID)
 		require.Equal(t, n.conn != 0, n.state != TaskManagerAway)
+		w.checkLeaving(t, n)
 	}
 	require.Equal(t, free, w.core.Overview().Free)
 	for _, n := range w.core.gone {
@@ -398,11 +404,12 @@ func (w *world) register(t *rapid.T) {
 	m := w.some(t)
 	if rapid.IntRange(0, 3).Draw(t, "restarted") == 0 {
 		m.inc++
+		m.leaving = nil
 		if rapid.Bool().Draw(t, "clean") {
 			clear(m.running)
 		}
 	}
-	r := wire.Register{Version: wire.Version, ID: m.id, Incarnation: fmt.Sprint(m.inc), Slots: 3, Memory: 300, Executable: anyHash}
+	r := wire.Register{Version: wire.Version, ID: m.id, Incarnation: fmt.Sprint(m.inc), Slots: 3, Memory: 300, Executable: anyHash, Leaving: m.leaving}
 	switch rapid.IntRange(0, 9).Draw(t, "odd") {
 	case 0:
 		r.Version++
@@ -693,7 +700,7 @@ func (w *world) settle(t *rapid.T) {
 	}
 	require.Empty(t, w.core.live, "all jobs must end")
 	o := w.core.Overview()
-	require.Equal(t, o.Slots, o.Free, "all slots must become free")
+	require.Equal(t, o.Slots-o.Cordoned, o.Free, "all slots must become free, except those of task managers that leave")
 	for _, m := range w.managers {
 		if m.conn != 0 && w.core.conns[m.conn] != nil {
 			require.Empty(t, m.running, "orphans")

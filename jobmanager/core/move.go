@@ -8,9 +8,10 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// A job leaves a task manager that is drained: it is saved, and then restarted on other task managers.
-// The loss of its attempt does not count for its restart strategy. If it has no checkpoints, it stays
-// until the time limit of the drain, and then begins again.
+// A job leaves a task manager that is drained, or that has announced that it leaves (leave.go): it is
+// saved, and then restarted on other task managers. This loss of its attempt is announced, so it does
+// not count for the restart strategy. If the job has no checkpoints, it stays until the time limit, and
+// then begins again.
 
 // Drained says that the jobs on the task managers of a name must leave them. The task managers are
 // cordoned already.
@@ -32,40 +33,54 @@ type move struct {
 
 // drained makes the jobs on the task managers of a name leave them.
 func (c *Core) drained(e Drained) {
+	by := time.Duration(0)
+	if e.Within > 0 {
+		by = c.clock.Counted() + e.Within
+	}
 	for _, j := range slices.Clone(c.live) {
-		if !j.runsOn(e.TaskManager) {
-			continue
-		}
-		m := &move{cause: fmt.Sprintf("task manager %s is drained", e.TaskManager)}
-		if e.Within > 0 {
-			m.by = c.clock.Counted() + e.Within
-		}
-		if before := j.move; before != nil && before.by > 0 && (m.by == 0 || before.by < m.by) {
-			m.by = before.by
-		}
-		asked := j.move != nil
-		j.move = m
-		switch {
-		case j.info.State == wire.JobDeploying: // nothing is lost
-			c.moveAway(j)
-		case j.saves() && !asked:
-			c.askToSave(j, "", 0)
+		if j.runsOn(ofName(e.TaskManager)) {
+			c.askToLeave(j, fmt.Sprintf("task manager %s is drained", e.TaskManager), by)
 		}
 	}
 }
 
-// runsOn reports whether a job that can leave has a worker on the task managers of a name.
-func (j *job) runsOn(name string) bool {
+// askToLeave makes a job that deploys or runs leave one of its task managers, for the reason cause.
+// by is the counted time at which it leaves in any case, or 0 if there is none. An earlier time limit
+// stays.
+func (c *Core) askToLeave(j *job, cause string, by time.Duration) {
+	m := &move{cause: cause, by: by}
+	if before := j.move; before != nil && before.by > 0 && (m.by == 0 || before.by < m.by) {
+		m.by = before.by
+	}
+	asked := j.move != nil
+	j.move = m
+	switch {
+	case j.info.State == wire.JobDeploying: // nothing is lost
+		c.moveAway(j)
+	case j.saves() && !asked:
+		c.askToSave(j, "", 0)
+	}
+}
+
+// ofName returns a condition that task managers with the given name meet.
+func ofName(name string) func(*taskManager) bool {
+	return func(n *taskManager) bool { return n.Name == name }
+}
+
+// runsOn reports whether a job that can leave has a worker on a task manager that meets a condition.
+func (j *job) runsOn(condition func(*taskManager) bool) bool {
 	return (j.info.State == wire.JobDeploying || j.info.State == wire.JobRunning) &&
-		slices.ContainsFunc(j.workers, func(w *worker) bool { return w.taskManager.Name == name })
+		slices.ContainsFunc(j.workers, func(w *worker) bool { return condition(w.taskManager) })
 }
 
 // Leaving returns the jobs on the task managers of a name that leave when these are drained, and
 // those that stay as they have no checkpoints.
-func (c *Core) Leaving(name string) (leave, stay []wire.JobID) {
+func (c *Core) Leaving(name string) (leave, stay []wire.JobID) { return c.leaving(ofName(name)) }
+
+func (c *Core) leaving(condition func(*taskManager) bool) (leave, stay []wire.JobID) {
 	for _, j := range c.live {
 		switch {
-		case !j.runsOn(name):
+		case !j.runsOn(condition):
 		case j.saves() || j.info.State == wire.JobDeploying:
 			leave = append(leave, j.info.ID)
 		default:
@@ -92,9 +107,14 @@ func (c *Core) movable(j *job, failed bool) {
 
 // moveAway ends the current attempt of a job that has to leave a task manager.
 func (c *Core) moveAway(j *job) {
-	cause := j.move.cause
-	j.target, j.moving, j.move = j.move.to, true, nil
-	c.restart(j, &wire.Failure{Kind: wire.ClusterFailure, Message: cause, Worker: -1, ExitCode: -1}, 0)
+	m, f := j.move, &wire.Failure{Kind: wire.ClusterFailure, Message: j.move.cause, Worker: -1, ExitCode: -1}
+	j.target, j.moving, j.move = m.to, true, nil
+	switch {
+	case m.to > 0:
+		c.restart(j, f, 0)
+	case !c.attemptLost(j, f, announced):
+		c.fail(j, f)
+	}
 }
 
 // leaveOverdue makes a job leave when the time for that is over.

@@ -53,6 +53,7 @@ type restarts struct {
 	delay    time.Duration   // last delay of exponential-delay; 0 if the next delay is the first
 	recent   []time.Duration // failure-rate: times of the restarts within the last window
 	crashes  map[crash]int   // number of attempts that ended by each crash
+	left     []time.Duration // times of the announced losses within the last leavesWindow (leave.go)
 }
 
 // crash is the key of restarts.crashes.
@@ -122,10 +123,15 @@ func (j *job) restartable() bool {
 }
 
 // attemptLost restarts job j because its current attempt was lost for the reason f. If the job
-// must not be restarted, it returns false. how says whether a worker crashed.
+// must not be restarted, it returns false. how says whether a worker crashed, and whether the loss
+// was announced.
 func (c *Core) attemptLost(j *job, f *wire.Failure, how ending) bool {
 	if !j.restartable() {
 		return false
+	}
+	if how == announced && j.restarts.leaves(c.clock.Counted()) {
+		c.restart(j, f, 0)
+		return true
 	}
 	l := loss{now: c.clock.Counted()}
 	if j.started > 0 {
@@ -138,6 +144,9 @@ func (c *Core) attemptLost(j *job, f *wire.Failure, how ending) bool {
 	c.counters.countLost(f.Kind)
 	delay, why := j.restarts.lost(l)
 	if why != "" {
+		if how == announced {
+			why = fmt.Sprintf("the job has already left task managers %d times within %s, and %s", maxLeaves, leavesWindow, why)
+		}
 		j.refused = why
 		return false
 	}
@@ -204,7 +213,7 @@ func (c *Core) restartDue(j *job) {
 // there is no further attempt.
 func (j *job) explain(f *wire.Failure) *wire.Failure {
 	note := ""
-	if j.refused != "" && (j.restarts.count > 0 || j.restarts.settings.Strategy != wire.RestartNone) {
+	if j.refused != "" && (j.restarts.count > 0 || len(j.restarts.left) >= maxLeaves || j.restarts.settings.Strategy != wire.RestartNone) {
 		note = "; " + j.refused
 	}
 	if n := j.restarts.count; n > 0 {

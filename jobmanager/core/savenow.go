@@ -3,6 +3,7 @@ package core
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/superstep-ml/superstep/internal/wire"
 )
@@ -36,6 +37,11 @@ type save struct {
 	wire.Save
 	client int // number of the request of the shell; 0 if it is one of the core
 }
+
+// firstSave returns a number below those of all requests of a core that began at the given time.
+// Workers, and the task managers that repeat what they have reported, still know the requests of former
+// cores, so that no two cores may use the same numbers.
+func firstSave(started time.Time) int { return int(started.UnixMicro()) }
 
 // saveAsked processes a client's request for a checkpoint.
 func (c *Core) saveAsked(e SaveAsked) {

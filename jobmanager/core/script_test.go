@@ -23,7 +23,7 @@ import (
 // or policy=spread. resume=(JOB,...) lists the jobs that can be taken up again, resume=all means
 // all of them. fresh means that there are no records. rows-lost=(JOB,...) lists those of them whose rows are lost.
 //
-//	register CONN NAME [slots= inc= id= platform= version= memory= running=JOB/ATTEMPT/WORKER,...]
+//	register CONN NAME [slots= inc= id= platform= version= memory= running=JOB/ATTEMPT/WORKER,... leaving=REASON within=]
 //	beat CONN [running= ailing=]  default of running: the workers that were deployed there and have not ended
 //	submit JOB [slots= parallelism= wait= artifact= resident= platform= resolve restart= attempts= delay= window= checkpoints=DIR]  default of restart: none
 //	say JOB/ATTEMPT/WORKER REPORT [conn=]
@@ -34,6 +34,7 @@ import (
 //	cancel JOB REASON | compiled JOB slots= | compiled JOB error=REASON
 //	persisted JOB [attempt= error=REASON]  default of attempt: that of the record
 //	hold | free                records of deployments are written only after "free"; until then "persisted" writes one
+//	announce CONN REASON [within=]  a task manager announces that it leaves; default of within: 30s
 //	leave CONN REASON | cut CONN REASON
 //	process-ended NAME [inc=]  the process of a task manager has ended
 //	wait TIME [silent=CONN,...]  time passes with ticks and heartbeats of the connected task managers
@@ -247,6 +248,8 @@ func (s *scenario) line(line string) string {
 	case "hold", "free":
 		s.held = words[0] == "hold"
 		return ""
+	case "announce":
+		return s.step(LeaveAnnounced{Conn: number(s.t, words[1]), Leaving: s.leaving(rest(2), options)})
 	case "leave":
 		delete(s.open, number(s.t, words[1]))
 		return s.step(Left{Conn: number(s.t, words[1]), Reason: rest(2)})
@@ -282,6 +285,10 @@ func (s *scenario) register(conn int, name string, options map[string]string) st
 		Platform:   wire.Platform{OS: goos, Arch: arch},
 		Executable: strings.Repeat(get("executable", "1"), 64), Ailing: strings.ReplaceAll(options["ailing"], "-", " "),
 	}
+	if why, ok := options["leaving"]; ok {
+		l := s.leaving(why, options)
+		r.Leaving = &l
+	}
 	r.Broke = strings.ReplaceAll(options["broke"], "-", " ")
 	if _, ok := options["running"]; ok {
 		r.Running = s.running(conn, options)
@@ -291,6 +298,17 @@ func (s *scenario) register(conn int, name string, options map[string]string) st
 		s.on[ref] = conn
 	}
 	return s.step(Registered{Conn: conn, Register: r})
+}
+
+// leaving returns the announcement of a task manager that it leaves.
+func (s *scenario) leaving(why string, options map[string]string) wire.Leaving {
+	l := wire.Leaving{Reason: why, Within: 30 * time.Second}
+	if d := options["within"]; d != "" {
+		var err error
+		l.Within, err = time.ParseDuration(d)
+		require.NoError(s.t, err)
+	}
+	return l
 }
 
 func (s *scenario) submit(id wire.JobID, options map[string]string) string {
@@ -380,7 +398,7 @@ func (s *scenario) report(conn int, ref wire.WorkerRef, words []string, options 
 			e.Prepared.Origin = &wire.Origin{Generation: 1, Number: number(s.t, from), Written: storyBegin, Queues: []wire.OriginQueue{{Name: "q", Superstep: 9}}}
 		}
 	case "saved":
-		e.Saved = &wire.Saved{Request: number(s.t, words[1]), Checkpoint: wire.Origin{Number: 5}, Failure: options["failure"]}
+		e.Saved = &wire.Saved{Request: firstSave(storyBegin) + number(s.t, words[1]), Checkpoint: wire.Origin{Number: 5}, Failure: options["failure"]}
 	case "progress":
 		rows := number(s.t, words[1])
 		e.Progress = &wire.Progress{Vertices: []wire.VertexProgress{{Rows: int64(rows), ShardsDone: 1}}}
@@ -537,7 +555,7 @@ func messageText(m wire.ToTaskManager) string {
 	case w.Commit != nil:
 		return fmt.Sprintf("%s commit%s", w.WorkerRef, outcomesText(w.Commit.Outcomes))
 	case w.Save != nil:
-		return fmt.Sprintf("%s save, request %d, place %q", w.WorkerRef, w.Save.Request, w.Save.Place)
+		return fmt.Sprintf("%s save, request %d, place %q", w.WorkerRef, w.Save.Request-firstSave(storyBegin), w.Save.Place)
 	case w.Cancel != nil:
 		return fmt.Sprintf("%s cancel: %s", w.WorkerRef, w.Cancel.Reason)
 	case w.Exit != nil:

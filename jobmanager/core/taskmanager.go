@@ -26,8 +26,9 @@ type taskManager struct {
 	patience      time.Duration // if not 0, how long the core waits for its first registration after a restart of the job manager
 	waitRestarted bool          // a standstill has restarted the wait for a message since the last message
 	since         time.Time
-	reason        string // why it is away, lost or left; completes the sentence "task manager X ..."
-	used          int    // number of slots in use
+	reason        string     // why it is away, lost or left; completes the sentence "task manager X ..."
+	departure     *departure // announcement that it leaves; nil if there is none
+	used          int        // number of slots in use
 	workers       map[wire.WorkerRef]*worker
 	beats         uint64
 }
@@ -36,6 +37,7 @@ type taskManager struct {
 func (c *Core) offer(n *taskManager) Offer {
 	o := Offer{ID: n.ID, Name: n.Name, Platform: n.Platform, Executable: n.Executable, Ailing: n.Ailing, Slots: n.Slots}
 	_, o.Cordoned = c.cordons[n.Name]
+	o.Cordoned = o.Cordoned || n.departure != nil
 	_, o.Avoided = c.avoid.at(n.ID, c.clock.Counted())
 	if n.state == TaskManagerAlive && n.Ailing == "" && !o.Cordoned {
 		o.Free = max(0, n.Slots-n.used) // it may have workers that a former job manager counted as ended
@@ -124,6 +126,9 @@ func (c *Core) register(e Registered) {
 	}
 	c.setAiling(n, e.Ailing)
 	c.send(n, wire.ToTaskManager{Registered: &wire.Registered{Cluster: c.config.Cluster, Heartbeat: c.config.Heartbeat, Lease: c.config.Lease}})
+	if e.Leaving != nil { // first, so that workers that wait for their deployment are not deployed
+		c.announce(n, *e.Leaving)
+	}
 	c.compare(n, e.Running, e.Broke)
 }
 
@@ -165,7 +170,7 @@ func (c *Core) setAiling(n *taskManager, why string) {
 // admit adds a task manager that is not known.
 func (c *Core) admit(e Registered) *taskManager {
 	n := &taskManager{Register: e.Register, conn: e.Conn, since: c.wall(), workers: make(map[wire.WorkerRef]*worker)}
-	n.Running = nil
+	n.Running, n.Leaving = nil, nil
 	n.heard, n.heardAt = c.clock.Counted(), c.now
 	c.conns[e.Conn], c.taskManagers[e.ID] = n, n
 	at, _ := slices.BinarySearchFunc(c.order, n, compareTaskManagers)

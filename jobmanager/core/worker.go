@@ -249,6 +249,9 @@ func (c *Core) workerGone(w *worker, e workerEvent, f *wire.Failure, how ending)
 		return
 	}
 	w.state = next
+	if how == lost && w.taskManager.departure != nil {
+		how = announced
+	}
 	if w.died(before, f, how) {
 		c.avoid.died(death{at: c.clock.Counted(), job: w.ref.Job, taskManager: w.taskManager.ID})
 	}

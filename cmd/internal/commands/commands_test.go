@@ -49,6 +49,7 @@ func TestWrongCommandLines(t *testing.T) {
 		{[]string{"jobmanager", "--placement", "best"}, "pack"},
 		{[]string{"taskmanager", "--listen", "0.0.0.0"}, "--insecure"},
 		{[]string{"taskmanager", "--jobmanager", "http://x"}, "--jobmanager"},
+		{[]string{"taskmanager", "--drain-within=-1s"}, "--drain-within is -1s: want a time, or 0s to leave at once"},
 		{[]string{"run", "kmeens"}, "did you mean kmeans?"},
 		{[]string{"completion", "tcsh"}, "tcsh"},
 		{[]string{"cordon"}, `expected "<taskmanager>"`},

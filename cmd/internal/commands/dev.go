@@ -138,7 +138,9 @@ func (c *DevCommand) start(dir, address string, lines *lineWriter, log hclog.Log
 	for i := range c.TaskManagers {
 		name := fmt.Sprintf("taskmanager-%d", i+1)
 		args := []string{"taskmanager", "--jobmanager", address, "--name", name, "--slots", strconv.Itoa(c.Slots),
-			"--dir", filepath.Join(dir, name), "--near", filepath.Join(dir, "jobmanager", "artifacts"), "--log-level", c.LogLevel}
+			"--dir", filepath.Join(dir, name), "--near", filepath.Join(dir, "jobmanager", "artifacts"), "--log-level", c.LogLevel,
+			// The jobs have nowhere else to go on, whatever the settings of task managers are.
+			"--drain-within", "0s", "--preemption-notice="}
 		if c.TokenFile != "" {
 			args = append(args, "--token-file", c.TokenFile)
 		}

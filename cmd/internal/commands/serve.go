@@ -185,13 +185,16 @@ type TaskManagerCommand struct {
 	Advertise  string        `setting:"taskmanager.advertise" placeholder:"HOST" help:"Name by which other machines reach that address (default: that of --listen)."`
 	Ports      string        `name:"worker-ports" setting:"taskmanager.worker-ports" placeholder:"FIRST-LAST" help:"Ports of that address for workers, such as 6200-6299: one for each job that has slots here at the same time (default: any free one)."`
 	PassEnv    []string      `setting:"taskmanager.pass-env" placeholder:"NAME" help:"Names of variables of the environment that workers get in addition to harmless ones such as PATH, for example AWS_ACCESS_KEY_ID. All jobs can read them."`
+	Drain      time.Duration `name:"drain-within" setting:"taskmanager.drain-within" default:"30s" placeholder:"TIME" help:"How long to stay after SIGTERM, Ctrl-C or a preemption notice, so that jobs can go on elsewhere (default: ${default}); 0s to leave at once, as a second signal does."`
+	Notice     string        `name:"preemption-notice" setting:"taskmanager.preemption-notice" placeholder:"COMMAND" help:"Shell command that runs until this machine is about to be taken away, and then ends with exit code 0."`
 	Insecure   bool          `setting:"insecure" help:"Allow other machines to connect without TLS."`
 	tokenFlag
 	tlsFlags
 	logFlags
 }
 
-// Run runs the task manager, which offers slots to the job manager, until ctx is done.
+// Run runs the task manager, which offers slots to the job manager, until ctx is done. Then it stays
+// for the time of --drain-within while jobs go on elsewhere.
 func (c *TaskManagerCommand) Run(ctx context.Context, s *Streams) error {
 	closeFilesOnExec()
 	log := c.logger("taskmanager", s.Err)
@@ -206,6 +209,9 @@ func (c *TaskManagerCommand) offer(ctx context.Context, s *Streams, log hclog.Lo
 	secure := !c.files().IsZero()
 	if err := security.CheckListen(net.JoinHostPort(c.Listen, "0"), secure, c.Insecure); err != nil {
 		return UsageError{err}
+	}
+	if c.Drain < 0 {
+		return UsageError{fmt.Errorf("--drain-within is %v: want a time, or 0s to leave at once", c.Drain)}
 	}
 	var ports wire.Ports
 	var err error
@@ -226,10 +232,12 @@ func (c *TaskManagerCommand) offer(ctx context.Context, s *Streams, log hclog.Lo
 			return UsageError{fmt.Errorf("--pass-env: %q is no name of a variable", name)}
 		}
 	}
+	atOnce, stop := secondSignal()
+	defer stop()
 	cfg := taskmanager.Config{
 		JobManager: address, DialOptions: options, Name: c.Name, Slots: c.Slots, Memory: int64(c.Memory),
 		Dir: c.Dir, CacheLimit: int64(c.Cache), MinFree: int64(c.MinFree), Near: c.Near, Listen: c.Listen, Advertise: c.Advertise, Ports: ports,
-		PassEnv: c.PassEnv, Logger: log,
+		PassEnv: c.PassEnv, Logger: log, DrainWithin: c.Drain, AtOnce: atOnce, PreemptionNotice: c.Notice,
 	}
 	return taskmanager.Run(ctx, cfg)
 }
