@@ -1,0 +1,37 @@
+//go:build linux && !race
+
+package kills
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/superstep-ml/superstep/internal/testsize"
+)
+
+// TestKills runs jobs on clusters that suffer faults, which are drawn from a seed. Each job must
+// finish with the output of an undisturbed run, byte for byte, which becomes visible once. Only
+// where the faults leave it no way to finish, it must fail with an error that names them. No
+// process and no file may be left behind.
+func TestKills(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var sum result
+	refused := map[string]int{}
+	t.Run("runs", func(t *testing.T) {
+		for seed := range testsize.Of(4, 200) {
+			t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
+				t.Parallel()
+				got := runPlan(t, drawPlan(uint64(seed)))
+				mu.Lock()
+				defer mu.Unlock()
+				sum.struck, sum.missed, sum.lost = sum.struck+got.struck, sum.missed+got.missed, sum.lost+got.lost
+				if got.refused != "" {
+					refused[got.refused]++
+				}
+			})
+		}
+	})
+	t.Logf("%d strikes, %d more whose moment did not come, %d lost attempts, jobs that failed as they must: %v", sum.struck, sum.missed, sum.lost, refused)
+}
