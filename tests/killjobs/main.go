@@ -1,6 +1,7 @@
 // Command killjobs is a program with the jobs whose clusters tests kill. The jobs need
 // seconds, so that there is time to kill something in each of their phases. Each writes the
-// same rows to a file and to a directory, so that the commit has several steps.
+// same rows to a file and to a directory, so that the commit has several steps. Its client gets
+// some of the rows through the job manager.
 package main
 
 import (
@@ -21,6 +22,7 @@ type args struct {
 	Pause  time.Duration `help:"How long each superstep of the queue waits on each subtask."`
 	Keep   int64         `default:"1" help:"Of the rows made, those whose key is a multiple of this number are written."`
 	Output string        `required:"" help:"Path of the CSV file to write; the directory has .parts behind it."`
+	Client string        `required:"" help:"Path of a CSV file with the first rows, which the client writes."`
 }
 
 // row is a row of the jobs.
@@ -60,8 +62,9 @@ var job = engine.Define("killjobs", func(b *engine.Builder, a args) error {
 	}
 	operators.WriteCSV(made, a.Output, operators.CSVWriteOptions{})
 	operators.WriteCSV(made, a.Output+".parts", operators.CSVWriteOptions{PerShard: true})
-	operators.Print(operators.First(made, 3), operators.PrintOptions{})
-	engine.Collect(operators.Count(made), "rows")
+	first := operators.First(made, 500)
+	operators.WriteCSV(first, engine.ClientPath+a.Client, operators.CSVWriteOptions{})
+	operators.Print(first, operators.PrintOptions{Rows: 3})
 	return nil
 })
 

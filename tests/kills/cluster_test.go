@@ -43,6 +43,7 @@ type cluster struct {
 	manager *proctest.Cmd // nil while it is not running
 	nodes   []*node
 	small   map[string]bool // directories on a file system of their own, which a fault can fill
+	taken   bool            // a fault of this strike has taken the store away
 }
 
 // node is a task manager with its workers.
@@ -58,7 +59,7 @@ func startCluster(t testing.TB, s shape) *cluster {
 	t.Helper()
 	c := &cluster{shape: s, t: t, story: newStory(), dir: t.TempDir(), nodes: make([]*node, s.taskManagers), small: map[string]bool{}}
 	c.environ = []string{"SUPERSTEP_TOKEN_FILE=" + filepath.Join(c.dir, "token"), "TMPDIR=" + filepath.Join(c.dir, "tmp")}
-	for _, name := range []string{"tmp", "out", "store"} {
+	for _, name := range []string{"tmp", "out", "store", "client"} {
 		require.NoError(t, os.Mkdir(filepath.Join(c.dir, name), 0o700))
 	}
 	t.Cleanup(c.end)

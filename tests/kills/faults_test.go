@@ -162,6 +162,7 @@ func (c *cluster) takeStore() (heal func()) {
 		c.story.tell("… there is no store: %v", err)
 		return nil
 	}
+	c.taken = true
 	return func() {
 		if err := os.Rename(away, c.store()); err != nil {
 			c.story.tell("… the store was made anew")

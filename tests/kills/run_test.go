@@ -22,6 +22,8 @@ type run struct {
 	observer *observer
 	outputs  *watcher
 	saves    *watcher
+	// storeAway says that the job has ended while a fault had taken the store away.
+	storeAway bool
 }
 
 // result says what happened in a run.
@@ -36,7 +38,7 @@ func (c *cluster) begin(w work, args ...string) *run {
 	r := &run{c: c, want: w.undisturbed(c.t), outputs: watch(c.t, c.out())}
 	require.NoError(c.t, os.MkdirAll(c.store(), 0o700))
 	r.saves = watch(c.t, c.store())
-	r.client = c.submit(slices.Concat(w.line(c.out()), w.pace, args)...)
+	r.client = c.submit(slices.Concat(w.line(c.out(), filepath.Join(c.dir, "client")), w.pace, args)...)
 	r.observer = c.observe(r.client)
 	c.t.Cleanup(r.observer.stop)
 	return r
@@ -62,15 +64,22 @@ func runPlan(t *testing.T, p plan) (got result) {
 		if r.await(s) {
 			got.struck++
 			c.strike(s)
+			now := r.observer.job()
+			r.storeAway = r.storeAway || c.taken && now.ended()
+			c.taken = false
 		} else {
 			got.missed++
 			c.story.tell("missed: %s", s)
 		}
 	}
-	if r.client.wait() == 0 {
+	switch {
+	case r.client.wait() == 0:
 		r.requireFinished()
-	} else {
-		got.refused = p.mustFail(r.client.err.String())
+	case r.unsubmitted():
+		got.refused = "not submitted"
+		r.requireCancelled()
+	default:
+		got.refused = p.mustFail(r.client.err.String(), r.observer.job().Attempt)
 		require.NotEmpty(t, got.refused, "the job must finish: %s", &r.client.err)
 		c.story.tell("the job has failed, as it must: %s", got.refused)
 		r.requireNoOutputs()
@@ -80,10 +89,10 @@ func runPlan(t *testing.T, p plan) (got result) {
 	return got
 }
 
-// mustFail returns why the plan makes the job fail with the given error, or "" if the job must
-// not fail so.
-func (p plan) mustFail(text string) string {
-	killed, full := 0, false
+// mustFail returns why the plan makes the job fail with the given error in the given attempt, or
+// "" if the job must not fail so.
+func (p plan) mustFail(text string, attempt int) string {
+	killed, full, store := 0, false, false
 	for _, s := range p.strikes {
 		for _, f := range s.faults {
 			switch f.kind {
@@ -91,16 +100,37 @@ func (p plan) mustFail(text string) string {
 				killed++
 			case fillOutput:
 				full = true
+			case takeStore, fillStore:
+				store = true
 			}
 		}
 	}
 	switch {
 	case full && strings.Contains(text, "no space left on device"):
 		return "no room for the outputs"
+	case store && attempt == 1 && strings.Contains(text, "--checkpoint-dir:"):
+		return "no store when the job began"
 	case killed >= 3 && strings.Contains(text, "workers crashed in this way in 3 attempts"):
 		return "three crashes in the same way"
 	}
 	return ""
+}
+
+// unsubmitted reports whether the job manager was lost before the client knew that it had the
+// job. The client has said so then.
+func (r *run) unsubmitted() bool {
+	said := r.client.err.String()
+	return !strings.Contains(said, `"state":"waiting"`) && strings.Contains(said, "the connection to the job manager")
+}
+
+// requireCancelled waits until the job of a client that has ended is cancelled, if the job
+// manager knows it.
+func (r *run) requireCancelled() {
+	require.Eventually(r.c.t, func() bool {
+		var all []view
+		return r.c.ask(r.c.t.Context(), "jobs", &all) == nil && (len(all) == 0 || all[0].State == "cancelled")
+	}, waitLimit, 5*time.Millisecond, "the job of a client that has ended must be cancelled: %+v", r.observer.job())
+	r.requireNoOutputs()
 }
 
 // requireFinished requires the outcome of an undisturbed run, and that each output has got its
@@ -108,12 +138,30 @@ func (p plan) mustFail(text string) string {
 func (r *run) requireFinished() {
 	t := r.c.t
 	t.Helper()
-	require.Equal(t, r.want.stdout, r.client.out.String())
+	require.Equal(t, r.want.client, files(t, filepath.Join(r.c.dir, "client")), "the client must have got the rows of an undisturbed run")
+	printed, notes := r.printed()
+	if notes == 0 || printed != "" {
+		require.Equal(t, r.want.stdout, printed)
+	}
 	require.Equal(t, r.want.files, files(t, r.c.out()), "the outputs must be those of an undisturbed run, and no other files")
 	for _, name := range []string{"rows.csv", "rows.csv.parts"} {
 		require.Equal(t, 1, r.outputs.count(name), "%s must get its name once: %q", name, r.outputs.seen())
 	}
 	require.Eventually(t, func() bool { return r.observer.job().State == "finished" }, waitLimit, time.Millisecond)
+}
+
+// printed returns what the client has printed, without the notes of workers that finished the
+// commit of another worker: such a worker does not know whether the table was printed. notes is
+// the number of these notes.
+func (r *run) printed() (text string, notes int) {
+	for line := range strings.Lines(r.client.out.String()) {
+		if strings.Contains(line, "is not shown again: if it is not above, it was lost") {
+			notes++
+			continue
+		}
+		text += line
+	}
+	return text, notes
 }
 
 // requireNoOutputs requires that no output of a job that has failed is visible.
@@ -139,7 +187,11 @@ func (r *run) requireNothingLeft(done bool) {
 	if !done {
 		return
 	}
-	require.Empty(t, entries(c.store()), "a job that has finished must leave no checkpoints")
+	if r.storeAway {
+		c.story.tell("the store was away when its files were to be removed")
+	} else {
+		require.Empty(t, entries(c.store()), "a job that has finished must leave no checkpoints")
+	}
 	require.Equal(t, r.want.files, files(t, c.out()), "the outputs must not change any more")
 	require.Equal(t, []string{"rows.csv", "rows.csv.parts"}, entries(c.out()), "no temporary directory may be left beside the outputs")
 }

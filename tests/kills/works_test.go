@@ -36,15 +36,17 @@ func paused(steps int) work {
 	return work{"queue", []string{"--rows", "5000", "--steps", strconv.Itoa(steps)}, []string{"--pause", "5ms"}, steps}
 }
 
-// line returns the arguments of the job with its output in a directory, without its pace.
-func (w work) line(dir string) []string {
-	return append([]string{"--job", w.name, "--shards", "32", "--output", filepath.Join(dir, "rows.csv")}, w.args...)
+// line returns the arguments of the job with its outputs in a directory, and those that the
+// client writes in another, without its pace.
+func (w work) line(dir, client string) []string {
+	return append([]string{"--job", w.name, "--shards", "32", "--output", filepath.Join(dir, "rows.csv"), "--client", filepath.Join(client, "first.csv")}, w.args...)
 }
 
 // outcome is what a run must have made.
 type outcome struct {
 	stdout string
 	files  map[string]string // path below the directory of the outputs -> contents
+	client map[string]string // likewise, of the client
 }
 
 // outcomes has the outcome of an undisturbed run of each work.
@@ -54,16 +56,15 @@ var outcomes sync.Map // arguments of the work -> func() outcome
 func (w work) undisturbed(t testing.TB) outcome {
 	t.Helper()
 	once := func() outcome {
-		dir, err := os.MkdirTemp("", "superstep-kills")
-		require.NoError(t, err)
-		defer os.RemoveAll(dir)
-		got := programs.Execute(t, nil, programs.Build(t, "./tests/killjobs"), append(w.line(dir), "--parallelism", "2", "--progress", "off")...)
+		dir, client := t.TempDir(), t.TempDir()
+		got := programs.Execute(t, nil, programs.Build(t, "./tests/killjobs"), append(w.line(dir, client), "--parallelism", "2", "--progress", "off")...)
 		require.Zero(t, got.Code, got.Stderr)
-		made := outcome{got.Stdout, files(t, dir)}
+		made := outcome{got.Stdout, files(t, dir), files(t, client)}
 		require.Len(t, made.files, 1+32)
+		require.Len(t, made.client, 1)
 		return made
 	}
-	made, _ := outcomes.LoadOrStore(fmt.Sprint(w.line("")), sync.OnceValue(once))
+	made, _ := outcomes.LoadOrStore(fmt.Sprint(w.line("", "")), sync.OnceValue(once))
 	return made.(func() outcome)()
 }
 
