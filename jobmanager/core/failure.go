@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/superstep-ml/superstep/internal/wire"
 )
@@ -112,9 +113,22 @@ func (c *Core) workerFailed(w *worker, f *wire.Failure, how ending) {
 			return
 		}
 		j.info.Failure = known
-		j.deciding, j.decideBy = true, c.clock.Counted()+c.config.Detection+c.config.Slack
+		j.deciding, j.decideBy = true, c.causeDue(j)
 		c.record(j, false)
 	}
+}
+
+// causeDue returns the counted time until which the core waits for the cause of a failure that
+// may be a consequence. By then a silent task manager, and one that a restarted job manager
+// still expects, is lost.
+func (c *Core) causeDue(j *job) time.Duration {
+	due := c.clock.Counted() + c.config.Detection + c.config.Slack
+	for _, w := range j.workers {
+		if w != nil && w.awaited {
+			due = max(due, w.taskManager.heard+w.taskManager.patience+c.config.Slack)
+		}
+	}
+	return due
 }
 
 // decide makes the failure in j.info the cause, and sends all workers a command to stop. It

@@ -44,7 +44,7 @@ func (c *Core) checkStandstill() {
 	}
 	for _, j := range c.live {
 		if j.deciding {
-			j.decideBy = c.clock.Counted() + c.config.Detection + c.config.Slack
+			j.decideBy = c.causeDue(j)
 		}
 	}
 }
