@@ -26,12 +26,13 @@ func TestKills(t *testing.T) {
 				got := runPlan(t, drawPlan(uint64(seed)))
 				mu.Lock()
 				defer mu.Unlock()
-				sum.struck, sum.missed, sum.lost = sum.struck+got.struck, sum.missed+got.missed, sum.lost+got.lost
+				sum.struck, sum.missed, sum.lost, sum.receipts = sum.struck+got.struck, sum.missed+got.missed, sum.lost+got.lost, sum.receipts+got.receipts
 				if got.refused != "" {
 					refused[got.refused]++
 				}
 			})
 		}
 	})
-	t.Logf("%d strikes, %d more whose moment did not come, %d lost attempts, jobs that failed as they must: %v", sum.struck, sum.missed, sum.lost, refused)
+	t.Logf("%d strikes, %d more whose moment did not come, %d lost attempts, %d receipts left, jobs that failed as they must: %v",
+		sum.struck, sum.missed, sum.lost, sum.receipts, refused)
 }

@@ -4,8 +4,10 @@ package kills
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -81,4 +83,21 @@ func files(t testing.TB, dir string) map[string]string {
 		all[path] = string(data)
 	}
 	return all
+}
+
+// requireSame requires the files of an undisturbed run, and no others. The message for a file
+// whose contents differ has the first place, as files are too long for messages.
+func requireSame(t testing.TB, want, got map[string]string, what string) {
+	t.Helper()
+	require.Equal(t, slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(got)), "%s must be the files of an undisturbed run", what)
+	for name, text := range want {
+		if other := got[name]; other != text {
+			at := 0
+			for at < min(len(text), len(other)) && text[at] == other[at] {
+				at++
+			}
+			require.FailNow(t, what+" must be those of an undisturbed run", "%s: want %d bytes, but got %d; they differ from byte %d: %.200q instead of %.200q",
+				name, len(text), len(other), at, other[at:], text[at:])
+		}
+	}
 }
