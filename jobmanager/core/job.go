@@ -129,6 +129,7 @@ func (c *Core) submit(e Submitted) {
 		Artifact:    e.Spec.Artifact,
 		Build:       e.Spec.Build,
 		Submitted:   c.wall(),
+		Key:         e.Key,
 	}}
 	if e.Slots <= 0 {
 		j.info.State, j.info.Slots = wire.JobResolving, 0

@@ -114,7 +114,7 @@ func (p plan) mustFail(text string, attempt int) string {
 	switch {
 	case full && strings.Contains(text, "no space left on device"):
 		return "no room for the outputs"
-	case store && attempt == 1 && strings.Contains(text, "--checkpoint-dir:"):
+	case store && attempt == 1 && (strings.Contains(text, "--checkpoint-dir:") || strings.Contains(text, "/store/checkpoints")):
 		return "no store when the job began"
 	case killed >= 3 && strings.Contains(text, "workers crashed in this way in 3 attempts"):
 		return "three crashes in the same way"
