@@ -5,6 +5,7 @@ package kills
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -48,6 +49,9 @@ func (v *view) ended() bool {
 	return slices.Contains([]string{"finished", "failed", "cancelled"}, v.State)
 }
 
+// errNotFound says that a job is unknown.
+var errNotFound = errors.New("there is no such job")
+
 // ask gets a document of the REST API of the job manager.
 func (c *cluster) ask(ctx context.Context, path string, document any) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
@@ -66,7 +70,11 @@ func (c *cluster) ask(ctx context.Context, path string, document any) error {
 		return err
 	}
 	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
+	switch answer.StatusCode {
+	case http.StatusOK:
+	case http.StatusNotFound:
+		return errNotFound
+	default:
 		return fmt.Errorf("%s: %s", path, answer.Status)
 	}
 	return json.NewDecoder(answer.Body).Decode(document)
@@ -126,7 +134,10 @@ func (o *observer) run(ctx context.Context) {
 func (o *observer) look(ctx context.Context) (now view, err error) {
 	if id := o.job().ID; id != "" {
 		err = o.c.ask(ctx, "jobs/"+id, &now)
-		return now, err
+		if !errors.Is(err, errNotFound) {
+			return now, err
+		}
+		// The job manager was killed before the job was on record, and the client submits it again.
 	}
 	var all []view
 	if err = o.c.ask(ctx, "jobs", &all); err == nil && len(all) > 0 {

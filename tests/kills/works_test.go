@@ -3,7 +3,9 @@
 package kills
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -75,9 +77,13 @@ func files(t testing.TB, dir string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	for _, path := range programs.Listing(t, dir) {
-		data, err := os.ReadFile(filepath.Join(dir, path))
-		if info, statErr := os.Stat(filepath.Join(dir, path)); statErr == nil && info.IsDir() {
+		info, err := os.Stat(filepath.Join(dir, path))
+		if err == nil && info.IsDir() {
 			continue
+		}
+		data, err := os.ReadFile(filepath.Join(dir, path))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // it was removed since
 		}
 		require.NoError(t, err)
 		all[path] = string(data)
