@@ -119,41 +119,6 @@ func (c *cluster) killAll() (heal func()) {
 	}
 }
 
-// mountSmall mounts a small file system in a directory, in which a fault can use up all room.
-// It returns false where that is not allowed.
-func (c *cluster) mountSmall(dir string) bool {
-	if err := syscall.Mount("none", dir, "tmpfs", 0, "size=64m"); err != nil {
-		c.story.tell("no file system can be mounted: %v", err)
-		return false
-	}
-	c.t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
-	return true
-}
-
-// filler is the name of the file that uses up all room.
-const filler = "filler"
-
-// fill uses up all room of the file system of the store or of the outputs.
-func (c *cluster) fill(k kind) (heal func()) {
-	dir := c.out()
-	if k == fillStore {
-		dir = filepath.Dir(c.store())
-	}
-	if !c.small[dir] {
-		return c.takeStore()
-	}
-	path := filepath.Join(dir, filler)
-	f, err := os.Create(path)
-	require.NoError(c.t, err)
-	for piece := make([]byte, 1<<20); len(piece) > 0; {
-		if _, err := f.Write(piece); err != nil {
-			piece = piece[:len(piece)/2]
-		}
-	}
-	require.NoError(c.t, f.Close())
-	return func() { require.NoError(c.t, os.Remove(path)) }
-}
-
 // takeStore renames the directory of the checkpoints. If it is there again when the fault is
 // over, because an attempt has made it, what was taken away is lost.
 func (c *cluster) takeStore() (heal func()) {
