@@ -53,8 +53,13 @@ func (c *cluster) fill(k kind) (heal func()) {
 	if k == fillStore {
 		dir = filepath.Dir(c.store())
 	}
-	if !c.small[dir] {
+	switch {
+	case c.small[dir]:
+	case k == fillStore:
 		return c.takeStore()
+	default:
+		c.story.tell("… there is too much room")
+		return nil
 	}
 	path := filepath.Join(dir, filler)
 	f, err := os.Create(path)
