@@ -31,12 +31,22 @@ func zombies() (all []zombie) {
 		for _, parallelism := range []int{1, 2} {
 			for _, saves := range []bool{false, true} {
 				for _, wakes := range []strike{{moment: deploying}, {moment: iterating, step: 5}, {moment: committing}, {moment: finished}} {
-					all = append(all, zombie{k, parallelism, saves, wakes, 2})
+					if z := (zombie{k, parallelism, saves, wakes, 2}); !z.locksOut() {
+						all = append(all, z)
+					}
 				}
 			}
 		}
 	}
-	return testsize.Of([]zombie{all[1], all[len(all)-2]}, all)
+	return testsize.Of([]zombie{all[0], all[len(all)-2]}, all)
+}
+
+// locksOut reports whether worker 0 of the lost attempt still holds the locks of the outputs when
+// the next attempt needs them. Without checkpoints the job fails then, with an error that names the
+// lock.
+func (z zombie) locksOut() bool {
+	lives := z.kind == stopMachine || z.kind == stopNode && z.parallelism == 1
+	return lives && !z.saves && z.wakes.moment != deploying
 }
 
 // TestZombies stops the machine of worker 0, or only its task manager, or makes it unreachable,
