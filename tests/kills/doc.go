@@ -12,6 +12,9 @@
 //
 //	go test -tags soak ./tests/kills -run 'TestKills/runs/^seed_17$'
 //
+// TestZombies lets parts of a lost attempt go on while the next ones run. The tests in
+// elastic_test.go repeat failures that other systems are known for.
+//
 // Faults of the checkpoint store need root, and a machine that lets root mount file systems.
 // Otherwise the store is taken away instead of full.
 package kills
