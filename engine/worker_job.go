@@ -325,6 +325,9 @@ func (j *workerJob) abort() workOutcome {
 // close releases the part and the data plane, whether they failed or not.
 func (j *workerJob) close() {
 	var errs []error
+	if j.plane != nil && j.worker.failure != nil {
+		j.plane.Abandon()
+	}
 	j.closeCheckpoints(endLeft)
 	if j.part != nil {
 		j.part.Close()

@@ -253,6 +253,7 @@ type fakePlane struct {
 func (p *fakePlane) open(c planeConfig) (dataPlane, error) { p.config = c; return p, nil }
 func (*fakePlane) Address() string                         { return "127.0.0.1:4711" }
 func (*fakePlane) Connect([]string) error                  { return nil }
+func (*fakePlane) Abandon()                                {}
 func (*fakePlane) Close() error                            { return nil }
 
 // fakeEnv returns the environment of a worker that runs the job squares with a fake part.

@@ -25,6 +25,8 @@ type dataPlane interface {
 	transport.Network
 	Address() string
 	Connect(addresses []string) error
+	// Abandon makes Close wait only briefly for the other workers.
+	Abandon()
 
 	// Port returns the port that accepts connections of all kinds. Where returns the address of
 	// another worker's port.

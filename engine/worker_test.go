@@ -332,6 +332,7 @@ type memPlane struct{ *transport.Mem }
 
 func (memPlane) Address() string        { return "127.0.0.1:4711" }
 func (memPlane) Connect([]string) error { return nil }
+func (memPlane) Abandon()               {}
 func (memPlane) Port() *peerlink.Port   { return nil }
 func (memPlane) Where(int) string       { return "" }
 

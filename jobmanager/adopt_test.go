@@ -476,3 +476,52 @@ func TestCrashesBetweenWrites(t *testing.T) {
 		}
 	}
 }
+
+// TestSubmittedOnce repeats a submission: at once, after a restart of the job manager, and after
+// the end of the job. The answer must be the same job. Submissions with other keys, and those
+// without a key, must be jobs of their own.
+func TestSubmittedOnce(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	in := func(c *Config) { c.Dir = dir }
+	m := start(t, in)
+	c := dial(t, m, testToken, nil)
+	program := executable("once")
+	hash := hashOf(program)
+	require.NoError(t, upload(t, c, hash, int64(len(program)), program))
+	spec := specOf(t, 1)
+	spec.Artifact, spec.Platform = hash, linux
+	keyed := func(key string) wire.JobID {
+		reply, err := c.Submit(bounded(t), &wire.SubmitRequest{Spec: spec, Key: key})
+		require.NoError(t, err)
+		return reply.Job
+	}
+	id := keyed("key")
+	require.Equal(t, id, keyed("key"))
+	other, first, second := keyed("other"), keyed(""), keyed("")
+	require.Len(t, map[wire.JobID]bool{id: true, other: true, first: true, second: true}, 4)
+	require.NoError(t, m.Close())
+
+	m = start(t, in)
+	require.Equal(t, 4, m.artifacts.Kept[hash].Pins)
+	c = dial(t, m, testToken, nil)
+	require.Equal(t, id, keyed("key"))
+	require.Equal(t, 4, m.artifacts.Kept[hash].Pins)
+	tm := join(t, c, registration("a", 1))
+	d := tm.run()
+	require.Equal(t, id, d.Job)
+	tm.succeed(d.WorkerRef, "outcome")
+	_, last := follow(t, c, &wire.FollowRequest{Job: id})
+	require.Equal(t, wire.JobFinished, last.State)
+	require.Equal(t, id, keyed("key"))
+	require.NoError(t, m.Close())
+
+	m = start(t, in)
+	c = dial(t, m, testToken, nil)
+	require.Equal(t, id, keyed("key"))
+	list, err := c.List(bounded(t), &wire.ListRequest{})
+	require.NoError(t, err)
+	require.Len(t, list.Jobs, 4)
+	_, err = c.Submit(bounded(t), &wire.SubmitRequest{Spec: spec, Key: string(make([]byte, maxKey+1))})
+	require.ErrorContains(t, err, "the key of a submission has at most 100 bytes")
+}

@@ -18,16 +18,22 @@ import (
 const (
 	// maxName bounds the name of a job, in bytes.
 	maxName = 200
+	// maxKey bounds the key of a submission, in bytes.
+	maxKey = 100
 	// maxPlan bounds the size in bytes of a plan in JSON, as the plan is sent to followers with
 	// every state.
 	maxPlan = wire.MaxFrame / 2
 )
 
-// Submit accepts a job. If it returns no error, the job has been recorded.
+// Submit accepts a job. If it returns no error, the job has been recorded. A request that is
+// repeated with the same key is answered with the job of the first.
 func (m *Manager) Submit(ctx context.Context, req *wire.SubmitRequest) (*wire.SubmitReply, error) {
 	spec := req.Spec
 	if err := m.acceptable(&spec); err != nil {
 		return nil, err
+	}
+	if len(req.Key) > maxKey {
+		return nil, wire.Error(codes.InvalidArgument, "the key of a submission has at most %d bytes", maxKey)
 	}
 	slots, planned, err := 0, []byte(nil), error(nil)
 	if len(spec.Graph) > 0 {
@@ -44,10 +50,15 @@ func (m *Manager) Submit(ctx context.Context, req *wire.SubmitRequest) (*wire.Su
 	if err := m.choose(&spec); err != nil {
 		return nil, err
 	}
-	j, err := m.enter(spec, slots, planned)
-	if err != nil {
+	j, before, err := m.enter(spec, req.Key, slots, planned)
+	if err != nil || before != "" {
 		m.unpin(&spec)
+	}
+	switch {
+	case err != nil:
 		return nil, err
+	case j == nil: // the job of the first request has ended
+		return &wire.SubmitReply{Job: before}, nil
 	}
 	select {
 	case <-j.recorded:
@@ -63,27 +74,31 @@ func (m *Manager) Submit(ctx context.Context, req *wire.SubmitRequest) (*wire.Su
 	return &wire.SubmitReply{Job: j.id}, nil
 }
 
-// enter chooses the job's ID and passes the job to the core.
-func (m *Manager) enter(spec wire.JobSpec, slots int, planned []byte) (*job, error) {
+// enter chooses the job's ID and passes the job to the core. If there is a job with the same key,
+// enter returns its ID as before, and the job, which is nil if it has ended.
+func (m *Manager) enter(spec wire.JobSpec, key string, slots int, planned []byte) (j *job, before wire.JobID, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.closed {
-		return nil, wire.Error(codes.Unavailable, "the job manager stops")
+		return nil, "", wire.Error(codes.Unavailable, "the job manager stops")
+	}
+	if id, found := m.core.Submission(key); found {
+		return m.jobs[id], id, nil
 	}
 	size := int64(len(spec.Args) + len(spec.Graph))
 	if err := m.room(size); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	now := m.config.Now()
 	id := newID(spec.Name, now)
 	for m.known(id) {
 		id = newID(spec.Name, now)
 	}
-	j := newJob(m.root, id, spec, planned, &m.config)
+	j = newJob(m.root, id, spec, planned, &m.config)
 	j.size = size
 	m.jobs[id] = j
-	m.decide(core.Submitted{ID: id, Spec: spec, Slots: slots, At: now})
-	return j, nil
+	m.decide(core.Submitted{ID: id, Spec: spec, Slots: slots, At: now, Key: key})
+	return j, "", nil
 }
 
 // These constants bound the number of jobs that have not ended, and the total size in bytes of

@@ -40,12 +40,12 @@ func (c *Client) FollowToEnd(ctx context.Context, job wire.JobID, attach bool, h
 	v := newWatchdog(ctx, c.options.Logger.With("address", c.address, "job", job), c.ask)
 	defer v.end()
 	f := &follower{client: c, job: job, attach: attach, handle: handle, watchdog: v}
-	var away time.Time // when the job manager became unreachable; zero while it can be reached
+	away := absence{watchdog: v}
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		before := f.heard
 		err := f.follow(ctx)
 		if f.heard != before {
-			away, pause = time.Time{}, firstPause
+			away.since, pause = time.Time{}, firstPause
 		}
 		switch {
 		case f.ended != nil:
@@ -56,14 +56,14 @@ func (c *Client) FollowToEnd(ctx context.Context, job wire.JobID, attach bool, h
 			return nil, f.refused
 		case !passing(err):
 			return nil, c.Explain(err)
-		case away.IsZero():
-			away = time.Now()
+		case away.since.IsZero():
+			away.begin()
 			if gap := v.suspended(); gap > 0 {
 				c.options.Logger.Warn(fmt.Sprintf("this process did not run for %.0fs and has lost its connection to the job manager, trying again", gap.Seconds()), "address", c.address, "job", job)
 				break
 			}
 			c.options.Logger.Warn("the job manager is away, trying again", "address", c.address, "job", job, "error", err)
-		case time.Since(away) > c.options.AwayTimeout:
+		case away.lasted() > c.options.AwayTimeout:
 			return nil, &LostError{Address: c.address, Job: job, After: c.options.AwayTimeout, Err: c.Explain(err)}
 		}
 		select {

@@ -89,7 +89,7 @@ func (m *manager) Follow(req *wire.FollowRequest, stream wire.ServerStream[wire.
 }
 
 // serve serves m at the given address, or at a free port if it is "", until stop is called.
-func serve(t *testing.T, m *manager, address string, opts ...grpc.ServerOption) (at string, stop func()) {
+func serve(t *testing.T, m wire.JobManager, address string, opts ...grpc.ServerOption) (at string, stop func()) {
 	t.Helper()
 	if address == "" {
 		address = "127.0.0.1:0"

@@ -33,6 +33,7 @@ type watchdog struct {
 	ticked   time.Time     // time of the last tick
 	gap      time.Duration // length of the last time in which this process did not run
 	resumed  time.Time     // when gap ended
+	asleep   time.Duration // sum of all times in which this process did not run
 }
 
 // newWatchdog starts a watchdog. The caller must call end.
@@ -65,6 +66,7 @@ func (v *watchdog) turn() (passed time.Duration, heard bool) {
 	passed = now.Sub(v.ticked)
 	if passed >= suspension {
 		v.gap, v.resumed = passed, now
+		v.asleep += passed
 	}
 	heard, v.observed, v.ticked = v.observed, false, now
 	return min(passed, 2*watchdogTick), heard
@@ -84,6 +86,30 @@ func (v *watchdog) suspended() time.Duration {
 	}
 	return 0
 }
+
+// slept returns for how long this process did not run, in all.
+func (v *watchdog) slept() time.Duration {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if gap := time.Since(v.ticked); gap >= suspension+answerIn { // the next tick will add it
+		return v.asleep + gap
+	}
+	return v.asleep
+}
+
+// absence is the time in which a job manager cannot be reached. Time in which this process did
+// not run is not part of it, because the job manager may have been there.
+type absence struct {
+	*watchdog
+	since  time.Time     // zero while the job manager can be reached
+	before time.Duration // what slept had returned then
+}
+
+// begin begins an absence.
+func (a *absence) begin() { a.since, a.before = time.Now(), a.slept() }
+
+// lasted returns the length of the absence.
+func (a *absence) lasted() time.Duration { return time.Since(a.since) - (a.slept() - a.before) }
 
 func (v *watchdog) watch(ctx context.Context) {
 	ticks := time.NewTicker(watchdogTick)

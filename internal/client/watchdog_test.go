@@ -105,3 +105,28 @@ func TestVigilOfOneThatStoodStill(t *testing.T) {
 		h.watchdog.end()
 	})
 }
+
+// TestAbsenceOfOneThatStoodStill requires that a job manager is not given up because this
+// process did not run for a long time.
+func TestAbsenceOfOneThatStoodStill(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := watchOver(t, func(h *stoppableManager, ctx context.Context) error {
+			if h.stopped.Load() {
+				time.Sleep(40 * time.Second) // beyond the deadline, as if this process was stopped
+			}
+			return wire.Error(codes.Unavailable, "not there")
+		})
+		time.Sleep(10 * time.Second)
+		away := absence{watchdog: h.watchdog}
+		away.begin()
+		time.Sleep(20 * time.Second)
+		require.Equal(t, 20*time.Second, away.lasted())
+		h.stopped.Store(true)
+		time.Sleep(42 * time.Second)
+		require.Less(t, away.lasted(), 25*time.Second, "before the next tick")
+		h.stopped.Store(false)
+		time.Sleep(50 * time.Second) // of which a second request takes 40 s
+		require.InDelta(t, 32*time.Second, away.lasted(), float64(5*time.Second))
+		h.watchdog.end()
+	})
+}

@@ -35,6 +35,10 @@ type FetchRequest struct {
 // SubmitRequest submits a job.
 type SubmitRequest struct {
 	Spec JobSpec `msgpack:"spec"`
+	// Key, if it is not empty, identifies the submission. A job manager that has a job with the
+	// same key answers with that job, so that a client whose answer was lost can send the request
+	// again.
+	Key string `msgpack:"key,omitempty"`
 }
 
 // SubmitReply has the id of the submitted job.
@@ -91,6 +95,7 @@ type JobInfo struct {
 	Build       string    `msgpack:"build,omitempty" json:"build,omitempty"`
 	Fingerprint string    `msgpack:"fingerprint" json:"fingerprint,omitempty"`
 	Submitted   time.Time `msgpack:"submitted" json:"submitted"`
+	Key         string    `msgpack:"key,omitempty" json:"-"`          // that of the SubmitRequest
 	Started     time.Time `msgpack:"started" json:"started,omitzero"` // time at which the job began to run on all workers
 	Ended       time.Time `msgpack:"ended" json:"ended,omitzero"`
 	Failure     *Failure  `msgpack:"failure" json:"failure,omitempty"`

@@ -85,6 +85,8 @@ func (c *Core) adoptAttempt(j *job, r Resumable) {
 	case wire.JobFailing:
 		j.deciding, j.decideBy = true, now+patience+c.config.Detection
 	case wire.JobDeploying:
+		// The workers may have been told to start since, and have saved states.
+		j.info.Saves = j.info.Saves || j.saves()
 	default:
 		return
 	}

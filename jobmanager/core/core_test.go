@@ -100,7 +100,7 @@ func TestDefaults(t *testing.T) {
 	require.Equal(t, 500*time.Millisecond, c.Ended)
 	require.Equal(t, 16*time.Second, c.Lease)
 	require.Equal(t, 1000, c.Keep)
-	require.Less(t, New(Config{}).causeWithin(), 2500*time.Millisecond, "the core must wait for the cause of a failure for less than 2.5 s")
+	require.Less(t, New(Config{}).causeDue(&job{}), 2500*time.Millisecond, "the core must wait for the cause of a failure for less than 2.5 s")
 }
 
 // TestSnapshotsStay requires that a snapshot of a job does not change when the job changes.

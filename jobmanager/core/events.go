@@ -51,6 +51,7 @@ type Submitted struct {
 	Spec  wire.JobSpec
 	Slots int
 	At    time.Time // wall-clock time of the submission, to be shown to users
+	Key   string    // what identifies the submission; see Submission
 }
 
 // Compiled says that the shell has compiled a graph that a worker resolved or, if Err is not

@@ -114,15 +114,22 @@ func (c *Core) workerFailed(w *worker, f *wire.Failure, how ending) {
 			return
 		}
 		j.info.Failure = known
-		j.deciding, j.decideBy = true, c.clock.Counted()+c.causeWithin()
+		j.deciding, j.decideBy = true, c.causeDue(j)
 		c.record(j, false)
 	}
 }
 
-// causeWithin returns how long the core waits for the report of the cause of a failure that a worker
-// cannot explain. A task manager that caused it counts as lost within that time.
-func (c *Core) causeWithin() time.Duration {
-	return max(c.config.Detection, c.config.Reconnect) + c.config.Slack
+// causeDue returns the counted time until which the core waits for the cause of a failure that
+// may be a consequence. By then a silent task manager, one whose connection has ended, and one
+// that a restarted job manager still expects, is lost.
+func (c *Core) causeDue(j *job) time.Duration {
+	due := c.clock.Counted() + max(c.config.Detection, c.config.Reconnect) + c.config.Slack
+	for _, w := range j.workers {
+		if w != nil && w.awaited {
+			due = max(due, w.taskManager.heard+w.taskManager.patience+c.config.Slack)
+		}
+	}
+	return due
 }
 
 // decide makes the failure in j.info the cause, and sends all workers a command to stop. It

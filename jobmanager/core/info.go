@@ -73,6 +73,16 @@ func (c *Core) Job(id wire.JobID) (wire.JobInfo, bool) {
 	return info, true
 }
 
+// Submission returns the job that was submitted with the given key, or false if there is none.
+func (c *Core) Submission(key string) (wire.JobID, bool) {
+	for id, j := range c.jobs {
+		if key != "" && j.info.Key == key {
+			return id, true
+		}
+	}
+	return "", false
+}
+
 // Jobs returns all jobs without their progress and checkpoints, newest first.
 func (c *Core) Jobs() []wire.JobInfo {
 	all := make([]wire.JobInfo, 0, len(c.jobs))

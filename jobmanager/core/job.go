@@ -147,6 +147,7 @@ func (c *Core) submit(e Submitted) {
 		Build:       e.Spec.Build,
 		Allowed:     e.Spec.Allowed(),
 		Submitted:   c.wall(),
+		Key:         e.Key,
 	}}
 	j.planned = j.info.Parallelism
 	if e.Slots <= 0 {

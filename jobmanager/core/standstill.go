@@ -44,7 +44,7 @@ func (c *Core) checkStandstill() {
 	}
 	for _, j := range c.live {
 		if j.deciding {
-			j.decideBy = c.clock.Counted() + c.causeWithin()
+			j.decideBy = c.causeDue(j)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/internal/transport"
+	"github.com/superstep-ml/superstep/internal/transport/middlebox"
 )
 
 // TestCloseFlushes requires that messages that were sent before Close arrive, and that no
@@ -127,6 +128,31 @@ func TestFailedNetworkLeavesQuietly(t *testing.T) {
 	j.mu.Lock()
 	require.Empty(t, j.fails[0])
 	j.mu.Unlock()
+}
+
+// TestAbandonedNetworkDoesNotWait closes the network of a worker while another worker does not run:
+// what passes between them is held. Close must not wait for the other worker if the network was
+// abandoned.
+func TestAbandonedNetworkDoesNotWait(t *testing.T) {
+	j := newJob(t, 2, func(_ int, c *Config) { c.Detection = time.Minute })
+	valve, err := middlebox.NewValve(j.nets[1].Address())
+	require.NoError(t, err)
+	defer valve.Close()
+	require.NoError(t, j.nets[0].Connect([]string{"", valve.Address()}))
+	require.NoError(t, j.nets[1].Connect(j.addresses()))
+	k := newKeeper(9)
+	j.listen(at(0, 0, 1), k)
+	s := j.dial(0, at(0, 0, 1))
+	require.NoError(t, s.Send(soon(t), transport.Message{}))
+	k.next(t)
+	valve.Hold()
+	require.NoError(t, s.Send(soon(t), transport.Message{}))
+	j.nets[0].Abandon()
+	start := time.Now()
+	require.NoError(t, j.nets[0].Close())
+	require.Less(t, time.Since(start), closeTimeout/2)
+	j.nets[1].Abandon()
+	require.NoError(t, j.nets[1].Close())
 }
 
 // TestLeaveWhileConnecting requires that a worker, at either end, that closes its network while

@@ -82,6 +82,8 @@ const (
 	// closeTimeout bounds how long Close waits until other workers have read the queued
 	// messages and have sent their good-byes.
 	closeTimeout = 10 * time.Second
+	// abandonTimeout bounds how long Close waits for the good-byes of other workers after Abandon.
+	abandonTimeout = 300 * time.Millisecond
 
 	maxReason = 512 // bytes of the text in a report of damage
 )

@@ -33,6 +33,7 @@ type Network struct {
 	addresses []string
 	closed    bool
 	err       error // the first failure, or ErrClosed
+	abandoned bool
 	peers     map[int]*peer
 	inboxes   map[transport.Address]*inbox
 	incoming  map[int]*incoming // number of the worker at the other end -> connection
@@ -271,6 +272,15 @@ func (c *conn) silent(now time.Time) {
 	c.end()
 }
 
+// Abandon says that nobody needs any more what this worker has sent, because its attempt has
+// failed. Close then drops queued messages and waits only briefly for other workers, as one of them
+// may not run: it may be the cause of the failure.
+func (n *Network) Abandon() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.abandoned = true
+}
+
 // Close sends all queued messages and a good-bye to the other workers, and waits until the
 // network's goroutines have ended. It releases messages that have arrived but that no receiver
 // has taken. After a failure of the network it drops queued messages. It returns an error if
@@ -282,8 +292,9 @@ func (n *Network) Close() error {
 		return nil
 	}
 	n.closed = true
-	failed := n.err != nil
-	if !failed {
+	abandoned := n.abandoned
+	failed := n.err != nil || abandoned
+	if n.err == nil {
 		n.err = transport.ErrClosed
 	}
 	peers, conns := n.allPeers(), n.all
@@ -296,6 +307,9 @@ func (n *Network) Close() error {
 	}
 	for _, c := range conns {
 		c.queueGoodbye(failed)
+		if abandoned {
+			c.nc.SetDeadline(time.Now().Add(abandonTimeout))
+		}
 	}
 	var errs []error
 	for _, c := range conns {
