@@ -22,7 +22,7 @@ func TestLeaving(t *testing.T) {
 	d := tm.run()
 	announcement := &wire.Leaving{Reason: "preemption notice", Within: time.Millisecond}
 	require.NoError(t, tm.send(&wire.FromTaskManager{Leaving: announcement}))
-	require.Equal(t, "the attempt was lost: task manager tm-a leaves (preemption notice)", tm.next().Worker.Cancel.Reason)
+	require.Equal(t, "the attempt has ended: task manager tm-a leaves (preemption notice)", tm.next().Worker.Cancel.Reason)
 	tm.ended(d.WorkerRef, nil)
 	const waits = "waiting for 1 slot: there is no task manager of linux/amd64 that is not cordoned; 2 slots on task manager tm-a are cordoned"
 	waiting := func() {

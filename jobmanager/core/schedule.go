@@ -1,0 +1,116 @@
+package core
+
+import (
+	"slices"
+
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+// schedule gives slots to the waiting jobs, first in, first out. If a job does not get its
+// slots, no later job gets slots of the same platform, even if there are enough for the later
+// job. Otherwise a large job could wait for ever while small jobs run. A job that needs more
+// slots than the cluster has does not block later jobs, because it waits for task managers and
+// not for slots. If a job has to wait for a time before it may use its slots, schedule only
+// reserves the slots. Elastic jobs get their least first. The slots that are free after that go to
+// them in the order of submission, unless another job waits for slots of the platform.
+func (c *Core) schedule() {
+	if !slices.ContainsFunc(c.live, (*job).inLine) {
+		return
+	}
+	offers := c.offers()
+	line := queue{}
+	var grants []grant
+	for _, j := range c.live {
+		if !j.inLine() {
+			continue
+		}
+		request := c.request(j)
+		shares, short := j.find(&line, offers, request)
+		if short == nil {
+			reserve(offers, shares, 1)
+			grants = append(grants, grant{j, request, shares})
+			continue
+		}
+		if request.Slots <= short.Total {
+			line.join(request.Platform) // a job that needs more slots than the cluster has is not counted, so it blocks no others
+		}
+		detail := "waiting for " + short.String()
+		if j.resume.due {
+			detail = j.resume.cause() + "; to go on with that it is " + detail
+		}
+		if j.waits() && detail != j.info.Detail {
+			j.info.Detail = detail
+			c.emit(Changed{Job: j.snapshot()})
+		}
+	}
+	for _, g := range grants {
+		if g.request.Most > g.request.Slots && line.before(g.request.Platform) == 0 {
+			g.extend(offers)
+		}
+		if g.job.waits() {
+			c.place(g.job, g.shares)
+		}
+	}
+}
+
+// grant is the slots that a job gets.
+type grant struct {
+	job     *job
+	request Request
+	shares  []Share
+}
+
+// extend adds free slots to a grant, up to the most that its job can use.
+func (g *grant) extend(offers []Offer) {
+	reserve(offers, g.shares, -1)
+	r := g.request
+	free, _ := survey(offers, r)
+	r.Slots = min(r.Most, free.Free)
+	if shares, short := Place(offers, r); short == nil {
+		g.shares = shares
+	}
+	reserve(offers, g.shares, 1)
+}
+
+// reserve takes the slots of shares from the offers, or gives them back if sign is -1.
+func reserve(offers []Offer, shares []Share, sign int) {
+	for _, s := range shares {
+		offers[s.Offer].Free -= sign * (s.Slots.Hi - s.Slots.Lo)
+	}
+}
+
+// offers returns the offers of all task managers, in the order of c.order.
+func (c *Core) offers() []Offer {
+	offers := make([]Offer, len(c.order))
+	for i, n := range c.order {
+		offers[i] = c.offer(n)
+	}
+	return offers
+}
+
+// request returns the request for the slots that the job waits for.
+func (c *Core) request(j *job) Request {
+	r := Request{Platform: j.spec.Platform, Policy: c.config.Policy}
+	r.Slots, r.Most = j.wants()
+	if j.spec.Resident {
+		r.Executable = j.spec.Artifact
+	}
+	return r
+}
+
+// wants returns the smallest and the largest number of slots with which the job can go on.
+func (j *job) wants() (least, most int) {
+	switch {
+	case j.info.State == wire.JobResolving || j.resume.due:
+		return 1, 1
+	case j.slotsFixed() || j.info.Allowed.Max == 0:
+		return j.info.Slots, j.info.Slots
+	case j.target > 0:
+		return j.info.Allowed.Min, max(j.info.Allowed.Min, min(j.target, j.info.Allowed.Max))
+	}
+	return j.info.Allowed.Min, j.info.Allowed.Max
+}
+
+// inLine reports whether the job waits for slots, or will do so at once when its attempt, which was
+// ended by a move, is over.
+func (j *job) inLine() bool { return j.queued || j.moving && j.info.State == wire.JobRestarting }
