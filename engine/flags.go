@@ -134,7 +134,7 @@ type clusterFlags struct {
 type restartFlags struct {
 	Restart         restartStrategy `placeholder:"STRATEGY" help:"When the cluster begins the job again after the loss of a worker: exponential-delay, fixed-delay, failure-rate or none (default: exponential-delay)."`
 	RestartAttempts int             `placeholder:"N" help:"Most restarts, with failure-rate within --restart-window (default: 3, with exponential-delay no limit)."`
-	RestartDelay    time.Duration   `placeholder:"TIME" help:"Time from the loss of a worker to the restart; exponential-delay doubles it every time, up to a minute (default: ${restart_delay})."`
+	RestartDelay    time.Duration   `placeholder:"TIME" help:"Time from the loss of a worker to the restart; exponential-delay doubles it every time, up to a minute (default: ${first_delay} with exponential-delay, otherwise ${restart_delay})."`
 	RestartWindow   time.Duration   `placeholder:"TIME" help:"Period in which failure-rate counts restarts; with exponential-delay, how long an attempt runs before the delay is the first again (default: ${restart_window})."`
 }
 
@@ -315,6 +315,7 @@ func kongOptions() []kong.Option {
 
 		"checkpoint_every": DefaultCheckpointEvery.String(),
 		"mtbf":             strings.TrimSuffix(DefaultMTBF.String(), "0m0s"),
+		"first_delay":      wire.DefaultFirstDelay.String(),
 		"restart_delay":    wire.DefaultRestartDelay.String(),
 		"restart_window":   wire.DefaultRestartWindow.String(),
 	}}

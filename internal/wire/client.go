@@ -125,9 +125,10 @@ const MaxLost = 20
 // slots, and after which the job was restarted.
 type LostAttempt struct {
 	Number int       `msgpack:"number" json:"number"`
-	Began  time.Time `msgpack:"began" json:"began"` // time at which its workers were deployed
-	Ended  time.Time `msgpack:"ended" json:"ended"` // time at which the job manager learned of the cause
-	Cause  string    `msgpack:"cause" json:"cause"` // first cause, with the worker and its task manager
+	Began  time.Time `msgpack:"began" json:"began"`                // time at which its workers were deployed
+	Ran    time.Time `msgpack:"ran,omitempty" json:"ran,omitzero"` // time at which it began to run on all workers; zero if it did not
+	Ended  time.Time `msgpack:"ended" json:"ended"`                // time at which the job manager learned of the cause
+	Cause  string    `msgpack:"cause" json:"cause"`                // first cause, with the worker and its task manager
 	// From says from which checkpoint it continued; "" if the job has none.
 	From string `msgpack:"from,omitempty" json:"from,omitempty"`
 }

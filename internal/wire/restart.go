@@ -46,7 +46,10 @@ func ParseRestartStrategy(text string) (RestartStrategy, error) {
 const (
 	DefaultRestartAttempts = 3
 	DefaultRestartDelay    = time.Second
-	DefaultRestartWindow   = 10 * time.Minute
+	// DefaultFirstDelay is that of RestartExponentialDelay. It is short, as most losses have nothing
+	// to do with the one before.
+	DefaultFirstDelay    = 100 * time.Millisecond
+	DefaultRestartWindow = 10 * time.Minute
 	// MaxRestartDelay bounds the delays of RestartExponentialDelay.
 	MaxRestartDelay = time.Minute
 )
@@ -58,7 +61,8 @@ type Restart struct {
 	// DefaultRestartAttempts or, for RestartExponentialDelay, that there is no limit.
 	Attempts int `msgpack:"attempts,omitempty"`
 	// Delay is the time from the loss of an attempt to the next attempt, for
-	// RestartExponentialDelay that of the first restart. 0 means DefaultRestartDelay.
+	// RestartExponentialDelay that of the first restart. 0 means DefaultRestartDelay or, for
+	// RestartExponentialDelay, DefaultFirstDelay.
 	Delay time.Duration `msgpack:"delay,omitempty"`
 	// Window is the period of RestartFailureRate, and for RestartExponentialDelay the time that
 	// an attempt must run so that the next delay is the first again. 0 means
@@ -89,9 +93,11 @@ func (r Restart) Check() error {
 // WithDefaults returns r with the defaults for settings that are 0. Attempts stays 0 if there is
 // no limit.
 func (r Restart) WithDefaults() Restart {
-	r.Delay, r.Window = cmp.Or(r.Delay, DefaultRestartDelay), cmp.Or(r.Window, DefaultRestartWindow)
-	if r.Strategy != RestartExponentialDelay {
-		r.Attempts = cmp.Or(r.Attempts, DefaultRestartAttempts)
+	r.Window = cmp.Or(r.Window, DefaultRestartWindow)
+	if r.Strategy == RestartExponentialDelay {
+		r.Delay = cmp.Or(r.Delay, DefaultFirstDelay)
+		return r
 	}
+	r.Delay, r.Attempts = cmp.Or(r.Delay, DefaultRestartDelay), cmp.Or(r.Attempts, DefaultRestartAttempts)
 	return r
 }

@@ -34,7 +34,7 @@ func TestRestartDefaults(t *testing.T) {
 	for _, s := range []RestartStrategy{RestartFixedDelay, RestartFailureRate} {
 		require.Equal(t, Restart{Strategy: s, Attempts: 3, Delay: time.Second, Window: 10 * time.Minute}, Restart{Strategy: s}.WithDefaults())
 	}
-	require.Equal(t, Restart{Delay: time.Second, Window: 10 * time.Minute}, Restart{}.WithDefaults())
+	require.Equal(t, Restart{Delay: 100 * time.Millisecond, Window: 10 * time.Minute}, Restart{}.WithDefaults())
 	all := Restart{Strategy: RestartFailureRate, Attempts: 5, Delay: time.Minute, Window: time.Hour}
 	require.Equal(t, all, all.WithDefaults())
 }

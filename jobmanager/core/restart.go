@@ -161,8 +161,12 @@ func (c *Core) restart(j *job, f *wire.Failure, delay time.Duration) {
 	c.counters.Restarts++
 	c.moveJob(j, jobLost, "")
 	j.info.Failure, j.info.Restarts = nil, j.restarts.count
+	ran := j.info.Started
+	if ran.Before(j.deployed) { // it is that of an earlier attempt
+		ran = time.Time{}
+	}
 	j.info.Lost = append(slices.Clone(j.info.Lost), wire.LostAttempt{
-		Number: j.info.Attempt, Began: j.deployed, Ended: c.wall(), Cause: shorten(f.Error(), maxCause), From: origin(j.info.Origin),
+		Number: j.info.Attempt, Began: j.deployed, Ran: ran, Ended: c.wall(), Cause: shorten(f.Error(), maxCause), From: origin(j.info.Origin),
 	})
 	j.info.Origin = nil
 	j.info.Lost = j.info.Lost[max(0, len(j.info.Lost)-wire.MaxLost):]

@@ -22,7 +22,7 @@ func TestRestartStrategies(t *testing.T) {
 		why      string // why the last step is refused
 	}{
 		"none": {wire.Restart{Strategy: wire.RestartNone}, []step{{0, never}}, "--restart is none"},
-		"exponential": {wire.Restart{}, []step{
+		"exponential": {wire.Restart{Delay: time.Second}, []step{
 			{0, 1}, {5, 2}, {0, 4}, {0, 8}, {0, 16}, {0, 32}, {599, 60}, {0, 60}, {600, 1}, {0, 2}, {1000, 1},
 		}, ""},
 		"exponential, settings": {wire.Restart{Attempts: 4, Delay: 40 * time.Second, Window: 10 * time.Second}, []step{
@@ -56,6 +56,16 @@ func TestRestartStrategies(t *testing.T) {
 				require.Equal(t, i+1, r.count)
 			}
 		})
+	}
+}
+
+// TestDefaultDelays requires that the first restart follows soon, and that the delays then double.
+func TestDefaultDelays(t *testing.T) {
+	r := restarts{settings: wire.Restart{}.WithDefaults()}
+	for _, want := range []time.Duration{100, 200, 400, 800} {
+		delay, why := r.lost(loss{})
+		require.Empty(t, why)
+		require.Equal(t, want*time.Millisecond, delay)
 	}
 }
 

@@ -73,6 +73,7 @@ type Job struct {
 type Attempt struct {
 	Number int       `json:"number"`
 	Began  time.Time `json:"began" doc:"when its workers were deployed"`
+	Ran    time.Time `json:"ran,omitzero" doc:"when it began to run on all workers; absent if it did not"`
 	Ended  time.Time `json:"ended" doc:"when the cause was known"`
 	Cause  string    `json:"cause" doc:"first cause"`
 	From   string    `json:"from,omitempty" doc:"checkpoint from which it continued"`

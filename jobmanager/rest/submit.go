@@ -34,7 +34,7 @@ type Submission struct {
 	WaitTimeout          string         `json:"wait_timeout,omitempty" doc:"how long to wait for slots, such as 90s or 1h30m; default: for ever"`
 	Restart              string         `json:"restart,omitempty" enum:"restart" doc:"when the job begins again after the loss of a worker; default exponential-delay"`
 	RestartAttempts      int            `json:"restart_attempts,omitempty" doc:"most restarts, within restart_window for failure-rate; 0: 3, or no limit for exponential-delay"`
-	RestartDelay         string         `json:"restart_delay,omitempty" doc:"from the loss to the next attempt, such as 5s; exponential-delay doubles it every time, up to a minute; default 1s"`
+	RestartDelay         string         `json:"restart_delay,omitempty" doc:"from the loss to the next attempt, such as 5s; exponential-delay doubles it every time, up to a minute; default 100ms with exponential-delay, otherwise 1s"`
 	RestartWindow        string         `json:"restart_window,omitempty" doc:"period of failure-rate; for exponential-delay, how long an attempt runs before the delay is the first again; default 10m"`
 	CheckpointDir        string         `json:"checkpoint_dir,omitempty" doc:"where the states of queues are saved while the job runs: a directory that the task managers share, or s3://BUCKET/PREFIX"`
 	CheckpointEvery      string         `json:"checkpoint_every,omitempty" doc:"how often, such as 30s, which is the default, or auto: chosen from what a checkpoint costs and from mtbf"`

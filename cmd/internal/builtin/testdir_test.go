@@ -13,8 +13,10 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -36,7 +38,10 @@ func TestMain(m *testing.M) {
 	}
 	engine.WorkerMain(builtin.Jobs()...)
 	if os.Getenv("SUPERSTEP_TEST_COMMAND") != "" {
-		os.Exit(commands.Main(context.Background(), "superstep", "", new(commands.Cluster), os.Args[1:], commands.Standard()))
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+		code := commands.Main(ctx, "superstep", "", new(commands.Cluster), os.Args[1:], commands.Standard())
+		stop()
+		os.Exit(code)
 	}
 	os.Exit(m.Run())
 }

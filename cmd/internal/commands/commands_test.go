@@ -195,24 +195,24 @@ func TestAttempts(t *testing.T) {
 	j := &wire.JobInfo{
 		ID: "j1", State: wire.JobRunning, Attempt: 4, Restarts: 2, Started: now.Add(3 * time.Second),
 		Lost: []wire.LostAttempt{
-			{Number: 2, Began: now, Ended: now.Add(time.Second), Cause: "panic: boom\ngoroutine 1"},
-			{Number: 3, Began: now.Add(time.Second), Ended: now.Add(2 * time.Second), Cause: "task manager b\x07 was silent"},
+			{Number: 2, Began: now, Ran: now, Ended: now.Add(time.Second), Cause: "panic: boom\ngoroutine 1"},
+			{Number: 3, Began: now.Add(time.Second), Ran: now.Add(1300 * time.Millisecond), Ended: now.Add(2 * time.Second), Cause: "task manager b\x07 was silent"},
 		},
 	}
 	var out bytes.Buffer
 	require.NoError(t, writeAttempts(&out, j))
 	at := func(s int) string { return now.Add(time.Duration(s) * time.Second).Format(time.RFC3339) }
 	require.Equal(t, []string{
-		"ATTEMPT BEGAN ENDED WHY IT ENDED",
-		"2 " + at(0) + " " + at(1) + " panic: boom",
-		"3 " + at(1) + " " + at(2) + " task manager b? was silent",
-		"4 " + at(3) + " - running",
+		"ATTEMPT BEGAN RAN AFTER ENDED WHY IT ENDED",
+		"2 " + at(0) + " - " + at(1) + " panic: boom",
+		"3 " + at(1) + " 0.3s " + at(2) + " task manager b? was silent",
+		"4 " + at(3) + " 1.0s - running",
 	}, words(out.String()))
 	j.State, j.Started = wire.JobWaiting, now
 	out.Reset()
 	require.NoError(t, writeAttempts(&out, j))
 	lines := words(out.String())
-	require.Equal(t, "4 - - waiting", lines[len(lines)-1])
+	require.Equal(t, "4 - - - waiting", lines[len(lines)-1])
 	out.Reset()
 	require.NoError(t, writeJob(&out, j, nil, now))
 	require.Contains(t, out.String(), "panic: boom")

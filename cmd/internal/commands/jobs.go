@@ -216,7 +216,7 @@ func writeAttempts(w io.Writer, j *wire.JobInfo) error {
 	if first := j.Lost[0].Number; len(j.Lost) == wire.MaxLost && first > 1 {
 		fmt.Fprintf(w, "the attempts before %d are not listed\n", first)
 	}
-	t := table{head: []string{"attempt", "began", "ended", "why it ended", "continued from"}}
+	t := table{head: []string{"attempt", "began", "ran after", "ended", "why it ended", "continued from"}}
 	if j.Origin == nil && !slices.ContainsFunc(j.Lost, func(a wire.LostAttempt) bool { return a.From != "" }) {
 		t.head = t.head[:len(t.head)-1]
 	}
@@ -227,9 +227,10 @@ func writeAttempts(w io.Writer, j *wire.JobInfo) error {
 		return when.Format(time.RFC3339)
 	}
 	last := wire.LostAttempt{}
-	for _, last = range j.Lost {
-		cause, _, _ := strings.Cut(last.Cause, "\n")
-		t.row([]string{strconv.Itoa(last.Number), at(last.Began), at(last.Ended), cause, last.From}[:len(t.head)]...)
+	for _, a := range j.Lost {
+		cause, _, _ := strings.Cut(a.Cause, "\n")
+		t.row([]string{strconv.Itoa(a.Number), at(a.Began), recovery(last.Ended, a.Ran), at(a.Ended), cause, a.From}[:len(t.head)]...)
+		last = a
 	}
 	if j.Attempt > last.Number {
 		began := j.Started
@@ -240,9 +241,18 @@ func writeAttempts(w io.Writer, j *wire.JobInfo) error {
 		if j.Origin != nil {
 			from = j.Origin.String()
 		}
-		t.row([]string{strconv.Itoa(j.Attempt), at(began), at(j.Ended), j.State.String(), from}[:len(t.head)]...)
+		t.row([]string{strconv.Itoa(j.Attempt), at(began), recovery(last.Ended, began), at(j.Ended), j.State.String(), from}[:len(t.head)]...)
 	}
 	return t.write(w)
+}
+
+// recovery returns the time from the end of an attempt until the next one ran on all workers, as text;
+// "-" if there is no attempt before, or if the next one did not come so far.
+func recovery(ended, ran time.Time) string {
+	if ended.IsZero() || ran.IsZero() {
+		return "-"
+	}
+	return fmt.Sprintf("%.1fs", ran.Sub(ended).Seconds())
 }
 
 // writeProgress prints the progress of the vertices and queues of a job.
