@@ -185,8 +185,8 @@ func (c *Core) canGrow(j *job, n int) bool {
 	return short == nil
 }
 
-// notScaled ends an attempt to change the number of a job's subtasks, as its state could not be saved
-// or as the slots are taken. The core tries again after a while.
+// notScaled ends an attempt to change the number of a job's subtasks, as its state could not be saved,
+// as nothing would be gained, or as the slots are taken. The core tries again after a while.
 func (c *Core) notScaled(j *job, failed bool) {
 	j.move, j.saveFailed = nil, failed
 	j.scaleFrom = c.clock.Counted() + c.config.ScaleInterval

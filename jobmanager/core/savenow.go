@@ -95,7 +95,7 @@ func (c *Core) saved(w *worker, a *wire.Saved) {
 	s := j.saving[i]
 	j.saving = slices.Delete(j.saving, i, i+1)
 	if s.client == 0 {
-		c.movable(j, a.Failure != "")
+		c.movable(j, a.Failure != "" || !a.Checkpoint.Beyond(j.info.Origin))
 		return
 	}
 	c.emit(SaveAnswered{Request: s.client, Saved: *a})
