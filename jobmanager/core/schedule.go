@@ -60,12 +60,12 @@ type grant struct {
 	shares  []Share
 }
 
-// extend adds free slots to a grant, up to the most that its job can use.
+// extend adds free slots to a grant, up to the most that its job can use. It adds no slots of avoided
+// task managers, as the job needs no more than its least.
 func (g *grant) extend(offers []Offer) {
 	reserve(offers, g.shares, -1)
 	r := g.request
-	free, _ := survey(offers, r)
-	r.Slots = min(r.Most, free.Free)
+	r.Slots = min(r.Most, room(offers, r))
 	if shares, short := Place(offers, r); short == nil {
 		g.shares = shares
 	}
