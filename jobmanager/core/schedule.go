@@ -43,12 +43,27 @@ func (c *Core) schedule() {
 			c.emit(Changed{Job: j.snapshot()})
 		}
 	}
+	if len(grants) > 0 {
+		c.reserveRestarting(offers)
+	}
 	for _, g := range grants {
 		if g.request.Most > g.request.Slots && line.before(g.request.Platform) == 0 {
 			g.extend(offers)
 		}
 		if g.job.waits() {
 			c.place(g.job, g.shares)
+		}
+	}
+}
+
+// reserveRestarting takes the least of the jobs that are being restarted from the offers, so that it is
+// not given to others as more than their least.
+func (c *Core) reserveRestarting(offers []Offer) {
+	for _, j := range c.live {
+		if j.info.State == wire.JobRestarting && !j.inLine() {
+			if shares, short := Place(offers, c.request(j)); short == nil {
+				reserve(offers, shares, 1)
+			}
 		}
 	}
 }
