@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -18,7 +19,7 @@ import (
 // worker 0 for a checkpoint and then restarts the job, without a superstep that is done again. Balance
 // decides when that is worth it. The core calls it when the slots and the waiting jobs have not changed
 // for the time Config.Settle, so that several task managers that join one after the other cause one
-// change and not several. A job does not grow twice within Config.ScaleInterval.
+// change and not several. If they change all the time, it waits for a few times as long. A job does not grow twice within Config.ScaleInterval.
 //
 // A client can change the range of any job (Scaled). A job whose number is outside the new range
 // changes as soon as it can have the slots, without a wait.
@@ -97,7 +98,8 @@ func (j *job) outOfRange() bool {
 
 // balancing says when rebalance is to be called.
 type balancing struct {
-	changed time.Duration // counted time at which slots, waiting jobs or running jobs last changed
+	first   time.Duration // counted time at which slots, waiting jobs or running jobs changed first; 0 if they have not
+	changed time.Duration // counted time at which they last changed
 	now     bool          // jobs whose number of subtasks is not allowed any more need not wait
 	due     time.Duration // counted time at which the other jobs may change; 0 if nothing is due
 }
@@ -105,7 +107,15 @@ type balancing struct {
 // unsettle is called when slots, waiting jobs or running jobs have changed.
 func (c *Core) unsettle() {
 	now := c.clock.Counted()
-	c.balancing = balancing{changed: now, now: true, due: now + c.config.Settle}
+	first := cmp.Or(c.balancing.first, now, 1)
+	c.balancing = balancing{first: first, changed: now, now: true, due: min(now, first+maxSettle*c.config.Settle) + c.config.Settle}
+}
+
+// settled reports whether nothing has changed for a while, or something changes again and again, so
+// that waiting jobs would starve.
+func (c *Core) settled() bool {
+	now, b := c.clock.Counted(), &c.balancing
+	return b.due > 0 && now >= b.due && (now-b.changed >= c.config.Settle || b.first > 0 && now-b.first >= maxSettle*c.config.Settle)
 }
 
 // balanceBy makes rebalance due at the given counted time, or earlier.
@@ -119,12 +129,12 @@ func (c *Core) balanceBy(at time.Duration) {
 // if their number is not allowed any more.
 func (c *Core) rebalance() {
 	now, b := c.clock.Counted(), &c.balancing
-	settled := b.due > 0 && now >= b.due && now-b.changed >= c.config.Settle
+	settled := c.settled()
 	if !settled && !b.now {
 		return
 	}
 	if b.now = false; settled {
-		b.due = 0
+		b.due, b.first = 0, 0
 	}
 	if !slices.ContainsFunc(c.live, (*job).adjustable) {
 		return
@@ -197,4 +207,7 @@ func (c *Core) notScaled(j *job, failed bool) {
 const (
 	defaultSettle        = 5 * time.Second
 	defaultScaleInterval = 30 * time.Second
+	// maxSettle is the number of times Config.Settle after which Balance decides although slots or
+	// waiting jobs change all the time.
+	maxSettle = 5
 )
