@@ -143,14 +143,20 @@ func (c *Core) rebalance() {
 	var jobs []*job
 	var claims []Claim
 	for _, j := range c.live {
+		if j.changes() {
+			c.reclaim(offers, j)
+		}
 		if claim, ok := c.claim(j); ok {
 			jobs, claims = append(jobs, j), append(claims, claim)
 		}
 	}
 	slots := Balance(offers, claims)
 	for i, j := range jobs {
-		switch to := slots[i]; {
-		case !j.adjustable() || to == j.info.Parallelism || to < 1:
+		if !j.adjustable() {
+			continue
+		}
+		switch to := c.within(j, slots[i]); {
+		case to == j.info.Parallelism:
 		case now < j.scaleFrom && (j.saveFailed || to > j.info.Parallelism && !j.outOfRange()):
 			c.balanceBy(j.scaleFrom)
 		case settled || j.outOfRange():
@@ -172,9 +178,9 @@ func (c *Core) claim(j *job) (Claim, bool) {
 	switch {
 	case j.queued || j.info.State == wire.JobRestarting:
 		return Claim{Request: r}, true
-	case j.move != nil && j.move.to > j.info.Parallelism: // it will take the difference of the free slots
-		r.Slots, r.Most = j.move.to-j.info.Parallelism, 0
-		return Claim{Request: r}, true
+	case j.changes():
+		r.Slots, r.Most = min(j.move.to, c.capacity(j)), 0
+		return Claim{Request: r}, r.Slots > 0
 	case !j.adjustable():
 		return Claim{}, false
 	}
@@ -187,12 +193,40 @@ func (c *Core) claim(j *job) (Claim, bool) {
 	return Claim{Request: r, On: on, Adjustable: true}, true
 }
 
-// canGrow reports whether there are still enough free slots for a job that is about to grow.
-func (c *Core) canGrow(j *job, n int) bool {
-	r := c.request(j)
-	r.Slots = n - j.info.Parallelism
-	_, short := Place(c.offers(), r)
-	return short == nil
+// changes reports whether the job's attempt ends, or is about to, so that the job goes on with other
+// slots. It does not need its current slots in addition to those.
+func (j *job) changes() bool {
+	return j.info.State == wire.JobRestarting || j.info.State == wire.JobRunning && j.move != nil && j.move.to > 0
+}
+
+// reclaim adds the slots of a job's attempt to the free slots of offers, which are those of c.order,
+// as if the attempt had ended. Slots of task managers that take no new workers are not added; one that
+// is silent or away takes some again when the attempt has ended.
+func (c *Core) reclaim(offers []Offer, j *job) {
+	for _, w := range j.workers {
+		n := w.taskManager
+		if i := slices.Index(c.order, n); i >= 0 && !w.state.Gone() && n.Ailing == "" && !offers[i].Cordoned {
+			offers[i].Free += w.slots
+		}
+	}
+}
+
+// capacity returns how many slots a running job would find if its attempt ended now.
+func (c *Core) capacity(j *job) int {
+	offers := c.offers()
+	c.reclaim(offers, j)
+	return room(offers, c.request(j))
+}
+
+// within returns with how many subtasks a running job can go on if it is to have n: as many as there
+// are slots for, or those that it has if the change would not serve its purpose. Slots that the job
+// has may be lost by a change, as those of a cordoned task manager.
+func (c *Core) within(j *job, n int) int {
+	had, can := j.info.Parallelism, min(n, c.capacity(j))
+	if can < max(1, j.info.Allowed.Min) || n > had && can <= had {
+		return had
+	}
+	return can
 }
 
 // notScaled ends an attempt to change the number of a job's subtasks, as its state could not be saved,

@@ -99,8 +99,14 @@ func (c *Core) movable(j *job, failed bool) {
 	case m == nil || j.info.State != wire.JobRunning:
 	case m.to > 0 && failed:
 		c.notScaled(j, true)
-	case m.to > j.info.Parallelism && !c.canGrow(j, m.to):
-		c.notScaled(j, false)
+	case m.to > 0:
+		to := c.within(j, m.to) // others may have taken slots since
+		if to == j.info.Parallelism {
+			c.notScaled(j, false)
+			return
+		}
+		j.move = j.scaleTo(to)
+		c.moveAway(j)
 	default:
 		c.moveAway(j)
 	}
