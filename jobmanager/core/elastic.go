@@ -76,8 +76,15 @@ func (c *Core) scaled(e Scaled) {
 		j.move = nil // it was about to change to a number that the client may not want any more
 	}
 	c.record(j, false)
-	if j.info.State == wire.JobDeploying && !e.Allowed.Has(j.info.Parallelism) { // nothing is lost
-		j.move = j.scaleTo(e.Allowed.Max)
+	if j.info.State != wire.JobDeploying || e.Allowed.Has(j.info.Parallelism) {
+		return
+	}
+	to := e.Allowed.Max
+	if j.saves() { // if there are too few slots, it changes while it runs
+		to = c.within(j, to)
+	}
+	if to != j.info.Parallelism { // nothing is lost
+		j.move = j.scaleTo(to)
 		c.moveAway(j)
 	}
 }
