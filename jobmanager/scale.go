@@ -7,6 +7,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/internal/humanize"
 	"github.com/superstep-ml/superstep/internal/wire"
 	"github.com/superstep-ml/superstep/jobmanager/core"
 )
@@ -70,7 +71,10 @@ func scalable(s *wire.JobSpec, graph []byte, to wire.Parallelism) error {
 	if to.Min < 1 || to.Max < to.Min {
 		return nil // the core says so
 	}
-	_, _, err = compile(s, graph, to)
+	slots, _, err := compile(s, graph, to)
+	if err == nil && slots < to.Max {
+		err = fmt.Errorf("the job's plan needs %s at any parallelism", humanize.Count(slots, "slot"))
+	}
 	return err
 }
 

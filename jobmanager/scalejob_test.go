@@ -10,6 +10,25 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
+// TestScaleOfOneSubtask requires that a job all of whose operators run on one subtask is not scaled, also
+// if it was submitted with one.
+func TestScaleOfOneSubtask(t *testing.T) {
+	t.Parallel()
+	m := start(t)
+	c := dial(t, m, testToken, nil)
+	spec := specOf(t, 1)
+	g, err := plan.DecodeGraph(spec.Graph)
+	require.NoError(t, err)
+	for i := range g.Nodes {
+		g.Nodes[i].Single = true
+	}
+	spec.Graph, err = g.JSON()
+	require.NoError(t, err)
+	id := submit(t, c, spec)
+	_, err = c.Scale(bounded(t), &wire.ScaleRequest{Job: id, Parallelism: wire.Parallelism{Min: 4, Max: 4}})
+	require.ErrorContains(t, err, "the job's plan needs 1 slot at any parallelism")
+}
+
 // TestScale scales a job that waits, starts the job manager again, and lets the job run. Followers must
 // get the plan at the parallelism of the attempt. What cannot be is refused.
 func TestScale(t *testing.T) {

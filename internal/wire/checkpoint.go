@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -86,6 +87,21 @@ type OriginQueue struct {
 
 // Begins reports whether all queues begin at superstep 1.
 func (o *Origin) Begins() bool { return o.Number == 0 && o.Savepoint == 0 }
+
+// Beyond reports whether a queue that has not ended has done more supersteps in o than in from, which
+// is nil if all queues begin at superstep 1. Otherwise an attempt that began with from and ends with o
+// has gained nothing: it was reading its inputs, in its first superstep, or had ended its queues.
+func (o *Origin) Beyond(from *Origin) bool {
+	return slices.ContainsFunc(o.Queues, func(q OriginQueue) bool {
+		before := 0
+		if from != nil {
+			if i := slices.IndexFunc(from.Queues, func(f OriginQueue) bool { return f.Name == q.Name }); i >= 0 {
+				before = from.Queues[i].Superstep
+			}
+		}
+		return !q.Ended && q.Superstep > before
+	})
+}
 
 // String says when the checkpoint was written, and where each queue continues.
 func (o *Origin) String() string {

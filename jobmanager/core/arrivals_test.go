@@ -161,7 +161,9 @@ func (a *arrivals) obey(s Send) {
 	case c.Prepare != nil:
 		a.say(wire.WorkerEvent{WorkerRef: c.WorkerRef, Prepared: &wire.Prepared{}})
 	case c.Save != nil:
-		a.say(wire.WorkerEvent{WorkerRef: c.WorkerRef, Saved: &wire.Saved{Request: c.Save.Request}})
+		a.say(wire.WorkerEvent{WorkerRef: c.WorkerRef, Saved: &wire.Saved{
+			Request: c.Save.Request, Checkpoint: wire.Origin{Queues: []wire.OriginQueue{{Name: "q", Superstep: 1}}},
+		}})
 	case c.Commit != nil:
 		a.say(wire.WorkerEvent{WorkerRef: c.WorkerRef, Committed: &wire.Committed{}})
 	case c.Cancel != nil || c.Exit != nil || c.Kill != nil:

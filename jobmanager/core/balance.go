@@ -1,5 +1,7 @@
 package core
 
+import "slices"
+
 // Claim is what one job has of the slots, and what it may have.
 type Claim struct {
 	// Request has the smallest number of slots that the job may have as Slots, and the largest as
@@ -20,7 +22,8 @@ type Claim struct {
 //     of the same platform gets slots. A job that needs more slots than there are waits for task
 //     managers; it holds up nobody.
 //   - Slots that are free after that go to the jobs in the order of the claims, up to the most that
-//     they may have, unless a job waits for slots of the same platform.
+//     they may have, unless a job waits for slots of the same platform. Slots of avoided task managers
+//     are left free.
 //
 // A job starves only if an earlier job, or a job that cannot be adjusted, never ends: a job gets its
 // turn as soon as the jobs before it have their least. Balance is a pure function. The number of a job
@@ -120,9 +123,10 @@ func (b *balance) giveLeast(i int) {
 // offers fit that the job of claim i can use.
 func (b *balance) giveBack(i int, fit []int, n int) bool {
 	given := make([]int, len(b.claims))
+	usable := slices.DeleteFunc(slices.Clone(fit), func(i int) bool { return b.offers[i].Ailing != "" })
 	for k := len(b.claims) - 1; k >= 0 && n > 0; k-- {
 		if c := &b.claims[k]; k != i && c.Adjustable {
-			given[k] = max(0, min(n, b.slots[k]-c.Slots, b.held(k, fit)))
+			given[k] = max(0, min(n, b.slots[k]-c.Slots, b.held(k, usable)))
 			n -= given[k]
 		}
 	}
@@ -142,7 +146,7 @@ func (b *balance) giveMore(i int) {
 	if b.slots[i] < c.Slots || c.On != nil && !c.Adjustable || more <= 0 || b.line.before(c.Platform)+b.fed.before(c.Platform) > 0 {
 		return
 	}
-	fit := b.fits(c.Request)
+	fit := byAvoidance(b.offers, b.fits(c.Request))[0]
 	free := 0
 	for _, k := range fit {
 		free += b.free[k]

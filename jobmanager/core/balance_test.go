@@ -35,6 +35,8 @@ func TestBalance(t *testing.T) {
 	}
 	cordoned := free(4, 4)
 	cordoned[1].Cordoned = true
+	ailing, avoided := free(0, 4), free(4, 4)
+	ailing[0].Ailing, avoided[1].Avoided = "its disk is full", true
 	mixed := free(0, 4)
 	mixed[1].Platform = darwin
 	onLinux := waiting(2, 2)
@@ -57,6 +59,9 @@ func TestBalance(t *testing.T) {
 		"nobody grows into what others gave back":             {free(1, 0), []Claim{runningOn(3, 9, 0, 3), runningOn(1, 3, 3, 0), waiting(2, 4)}, []int{3, 2, 2}},
 		"a cordoned task manager gives nothing":               {cordoned, []Claim{runningOn(1, 8, 0, 2)}, []int{6}},
 		"slots on a cordoned task manager do not help":        {cordoned, []Claim{runningOn(1, 8, 0, 2), waiting(4, 4), waiting(1, 1)}, []int{2, 4, 0}},
+		"slots on an ailing task manager do not help":         {ailing, []Claim{runningOn(1, 8, 4), waiting(5, 5)}, []int{4, 0}},
+		"slots of an avoided task manager are left":           {avoided, []Claim{runningOn(1, 8, 2)}, []int{6}},
+		"the least may be on an avoided task manager":         {avoided, []Claim{waiting(5, 8)}, []int{5}},
 		"slots of another platform do not help":               {mixed, []Claim{runningOn(1, 4, 0, 2), onLinux}, []int{2, 0}},
 		"slots of another platform stay":                      {mixed, []Claim{runningOn(1, 4, 2, 2), onLinux}, []int{2, 2}},
 		"more than the most":                                  {free(0, 0), []Claim{runningOn(1, 2, 3)}, []int{2}},

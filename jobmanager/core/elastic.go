@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -18,7 +19,7 @@ import (
 // worker 0 for a checkpoint and then restarts the job, without a superstep that is done again. Balance
 // decides when that is worth it. The core calls it when the slots and the waiting jobs have not changed
 // for the time Config.Settle, so that several task managers that join one after the other cause one
-// change and not several. A job does not grow twice within Config.ScaleInterval.
+// change and not several. If they change all the time, it waits for a few times as long. A job does not grow twice within Config.ScaleInterval.
 //
 // A client can change the range of any job (Scaled). A job whose number is outside the new range
 // changes as soon as it can have the slots, without a wait.
@@ -75,8 +76,15 @@ func (c *Core) scaled(e Scaled) {
 		j.move = nil // it was about to change to a number that the client may not want any more
 	}
 	c.record(j, false)
-	if j.info.State == wire.JobDeploying && !e.Allowed.Has(j.info.Parallelism) { // nothing is lost
-		j.move = j.scaleTo(e.Allowed.Max)
+	if j.info.State != wire.JobDeploying || e.Allowed.Has(j.info.Parallelism) {
+		return
+	}
+	to := e.Allowed.Max
+	if j.saves() { // if there are too few slots, it changes while it runs
+		to = c.within(j, to)
+	}
+	if to != j.info.Parallelism { // nothing is lost
+		j.move = j.scaleTo(to)
 		c.moveAway(j)
 	}
 }
@@ -97,7 +105,8 @@ func (j *job) outOfRange() bool {
 
 // balancing says when rebalance is to be called.
 type balancing struct {
-	changed time.Duration // counted time at which slots, waiting jobs or running jobs last changed
+	first   time.Duration // counted time at which slots, waiting jobs or running jobs changed first; 0 if they have not
+	changed time.Duration // counted time at which they last changed
 	now     bool          // jobs whose number of subtasks is not allowed any more need not wait
 	due     time.Duration // counted time at which the other jobs may change; 0 if nothing is due
 }
@@ -105,7 +114,15 @@ type balancing struct {
 // unsettle is called when slots, waiting jobs or running jobs have changed.
 func (c *Core) unsettle() {
 	now := c.clock.Counted()
-	c.balancing = balancing{changed: now, now: true, due: now + c.config.Settle}
+	first := cmp.Or(c.balancing.first, now, 1)
+	c.balancing = balancing{first: first, changed: now, now: true, due: min(now, first+maxSettle*c.config.Settle) + c.config.Settle}
+}
+
+// settled reports whether nothing has changed for a while, or something changes again and again, so
+// that waiting jobs would starve.
+func (c *Core) settled() bool {
+	now, b := c.clock.Counted(), &c.balancing
+	return b.due > 0 && now >= b.due && (now-b.changed >= c.config.Settle || b.first > 0 && now-b.first >= maxSettle*c.config.Settle)
 }
 
 // balanceBy makes rebalance due at the given counted time, or earlier.
@@ -119,12 +136,12 @@ func (c *Core) balanceBy(at time.Duration) {
 // if their number is not allowed any more.
 func (c *Core) rebalance() {
 	now, b := c.clock.Counted(), &c.balancing
-	settled := b.due > 0 && now >= b.due && now-b.changed >= c.config.Settle
+	settled := c.settled()
 	if !settled && !b.now {
 		return
 	}
 	if b.now = false; settled {
-		b.due = 0
+		b.due, b.first = 0, 0
 	}
 	if !slices.ContainsFunc(c.live, (*job).adjustable) {
 		return
@@ -133,14 +150,20 @@ func (c *Core) rebalance() {
 	var jobs []*job
 	var claims []Claim
 	for _, j := range c.live {
+		if j.changes() {
+			c.reclaim(offers, j)
+		}
 		if claim, ok := c.claim(j); ok {
 			jobs, claims = append(jobs, j), append(claims, claim)
 		}
 	}
 	slots := Balance(offers, claims)
 	for i, j := range jobs {
-		switch to := slots[i]; {
-		case !j.adjustable() || to == j.info.Parallelism || to < 1:
+		if !j.adjustable() {
+			continue
+		}
+		switch to := c.within(j, slots[i]); {
+		case to == j.info.Parallelism:
 		case now < j.scaleFrom && (j.saveFailed || to > j.info.Parallelism && !j.outOfRange()):
 			c.balanceBy(j.scaleFrom)
 		case settled || j.outOfRange():
@@ -162,9 +185,9 @@ func (c *Core) claim(j *job) (Claim, bool) {
 	switch {
 	case j.queued || j.info.State == wire.JobRestarting:
 		return Claim{Request: r}, true
-	case j.move != nil && j.move.to > j.info.Parallelism: // it will take the difference of the free slots
-		r.Slots, r.Most = j.move.to-j.info.Parallelism, 0
-		return Claim{Request: r}, true
+	case j.changes():
+		r.Slots, r.Most = min(j.move.to, c.capacity(j)), 0
+		return Claim{Request: r}, r.Slots > 0
 	case !j.adjustable():
 		return Claim{}, false
 	}
@@ -177,16 +200,44 @@ func (c *Core) claim(j *job) (Claim, bool) {
 	return Claim{Request: r, On: on, Adjustable: true}, true
 }
 
-// canGrow reports whether there are still enough free slots for a job that is about to grow.
-func (c *Core) canGrow(j *job, n int) bool {
-	r := c.request(j)
-	r.Slots = n - j.info.Parallelism
-	_, short := Place(c.offers(), r)
-	return short == nil
+// changes reports whether the job's attempt ends, or is about to, so that the job goes on with other
+// slots. It does not need its current slots in addition to those.
+func (j *job) changes() bool {
+	return j.info.State == wire.JobRestarting || j.info.State == wire.JobRunning && j.move != nil && j.move.to > 0
 }
 
-// notScaled ends an attempt to change the number of a job's subtasks, as its state could not be saved
-// or as the slots are taken. The core tries again after a while.
+// reclaim adds the slots of a job's attempt to the free slots of offers, which are those of c.order,
+// as if the attempt had ended. Slots of task managers that take no new workers are not added; one that
+// is silent or away takes some again when the attempt has ended.
+func (c *Core) reclaim(offers []Offer, j *job) {
+	for _, w := range j.workers {
+		n := w.taskManager
+		if i := slices.Index(c.order, n); i >= 0 && !w.state.Gone() && n.Ailing == "" && !offers[i].Cordoned {
+			offers[i].Free += w.slots
+		}
+	}
+}
+
+// capacity returns how many slots a running job would find if its attempt ended now.
+func (c *Core) capacity(j *job) int {
+	offers := c.offers()
+	c.reclaim(offers, j)
+	return room(offers, c.request(j))
+}
+
+// within returns with how many subtasks a running job can go on if it is to have n: as many as there
+// are slots for, or those that it has if the change would not serve its purpose. Slots that the job
+// has may be lost by a change, as those of a cordoned task manager.
+func (c *Core) within(j *job, n int) int {
+	had, can := j.info.Parallelism, min(n, c.capacity(j))
+	if can < max(1, j.info.Allowed.Min) || n > had && can <= had {
+		return had
+	}
+	return can
+}
+
+// notScaled ends an attempt to change the number of a job's subtasks, as its state could not be saved,
+// as nothing would be gained, or as the slots are taken. The core tries again after a while.
 func (c *Core) notScaled(j *job, failed bool) {
 	j.move, j.saveFailed = nil, failed
 	j.scaleFrom = c.clock.Counted() + c.config.ScaleInterval
@@ -197,4 +248,7 @@ func (c *Core) notScaled(j *job, failed bool) {
 const (
 	defaultSettle        = 5 * time.Second
 	defaultScaleInterval = 30 * time.Second
+	// maxSettle is the number of times Config.Settle after which Balance decides although slots or
+	// waiting jobs change all the time.
+	maxSettle = 5
 )

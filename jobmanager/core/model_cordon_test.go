@@ -105,7 +105,9 @@ func (w *world) save(t *rapid.T) {
 	}
 	c := rapid.SampledFrom(w.asked).Draw(t, "request")
 	if m := w.owner[c.WorkerRef]; m.conn != 0 && m.running[c.WorkerRef] {
-		w.step(t, Reported{Conn: m.conn, WorkerEvent: wire.WorkerEvent{WorkerRef: c.WorkerRef, Saved: &wire.Saved{Request: c.Save.Request}}})
+		w.step(t, Reported{Conn: m.conn, WorkerEvent: wire.WorkerEvent{WorkerRef: c.WorkerRef, Saved: &wire.Saved{
+			Request: c.Save.Request, Checkpoint: wire.Origin{Queues: []wire.OriginQueue{{Name: "q", Superstep: 1, Ended: c.Save.Request%5 == 0}}},
+		}}})
 	}
 }
 

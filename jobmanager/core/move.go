@@ -92,14 +92,21 @@ func (c *Core) leaving(condition func(*taskManager) bool) (leave, stay []wire.Jo
 
 // movable makes a job leave that is saved, or could not be saved because its store fails. In that
 // case its last checkpoint is as good as a later attempt to write another one. A job that would only
-// get another number of slots goes on as it is.
+// get another number of slots goes on as it is. So does such a job whose attempt has gained nothing
+// yet, or whose queues have ended, as it would have to repeat what it does now. failed covers both.
 func (c *Core) movable(j *job, failed bool) {
 	switch m := j.move; {
 	case m == nil || j.info.State != wire.JobRunning:
 	case m.to > 0 && failed:
 		c.notScaled(j, true)
-	case m.to > j.info.Parallelism && !c.canGrow(j, m.to):
-		c.notScaled(j, false)
+	case m.to > 0:
+		to := c.within(j, m.to) // others may have taken slots since
+		if to == j.info.Parallelism {
+			c.notScaled(j, false)
+			return
+		}
+		j.move = j.scaleTo(to)
+		c.moveAway(j)
 	default:
 		c.moveAway(j)
 	}

@@ -197,6 +197,17 @@ func Place(offers []Offer, r Request) ([]Share, *Shortage) {
 	return shares(offers, fit, taken), nil
 }
 
+// room returns how many of the free slots an elastic job gets: those that are not avoided, and its
+// least in any case.
+func room(offers []Offer, r Request) int {
+	free, fit := survey(offers, r)
+	good := 0
+	for _, i := range byAvoidance(offers, fit)[0] {
+		good += offers[i].Free
+	}
+	return max(good, min(free.Free, r.Slots))
+}
+
 // byAvoidance divides the indices in fit into those of offers that are not avoided and those of
 // the others. Both keep the order of fit.
 func byAvoidance(offers []Offer, fit []int) (parts [2][]int) {

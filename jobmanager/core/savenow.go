@@ -94,8 +94,12 @@ func (c *Core) saved(w *worker, a *wire.Saved) {
 	}
 	s := j.saving[i]
 	j.saving = slices.Delete(j.saving, i, i+1)
+	if s.client == 0 && j.move != nil && j.move.to > 0 && slices.ContainsFunc(j.saving, func(o save) bool { return o.client > 0 }) {
+		c.askToSave(j, "", 0) // the end of the attempt can wait for the answer to the client
+		return
+	}
 	if s.client == 0 {
-		c.movable(j, a.Failure != "")
+		c.movable(j, a.Failure != "" || !a.Checkpoint.Beyond(j.info.Origin))
 		return
 	}
 	c.emit(SaveAnswered{Request: s.client, Saved: *a})

@@ -43,12 +43,27 @@ func (c *Core) schedule() {
 			c.emit(Changed{Job: j.snapshot()})
 		}
 	}
+	if len(grants) > 0 {
+		c.reserveRestarting(offers)
+	}
 	for _, g := range grants {
 		if g.request.Most > g.request.Slots && line.before(g.request.Platform) == 0 {
 			g.extend(offers)
 		}
 		if g.job.waits() {
 			c.place(g.job, g.shares)
+		}
+	}
+}
+
+// reserveRestarting takes the least of the jobs that are being restarted from the offers, so that it is
+// not given to others as more than their least.
+func (c *Core) reserveRestarting(offers []Offer) {
+	for _, j := range c.live {
+		if j.info.State == wire.JobRestarting && !j.inLine() {
+			if shares, short := Place(offers, c.request(j)); short == nil {
+				reserve(offers, shares, 1)
+			}
 		}
 	}
 }
@@ -60,12 +75,12 @@ type grant struct {
 	shares  []Share
 }
 
-// extend adds free slots to a grant, up to the most that its job can use.
+// extend adds free slots to a grant, up to the most that its job can use. It adds no slots of avoided
+// task managers, as the job needs no more than its least.
 func (g *grant) extend(offers []Offer) {
 	reserve(offers, g.shares, -1)
 	r := g.request
-	free, _ := survey(offers, r)
-	r.Slots = min(r.Most, free.Free)
+	r.Slots = min(r.Most, room(offers, r))
 	if shares, short := Place(offers, r); short == nil {
 		g.shares = shares
 	}

@@ -29,7 +29,8 @@ import (
 //	say JOB/ATTEMPT/WORKER REPORT [conn=]
 //	all JOB REPORT             reports for every worker of the job that has not ended, in order
 //	cordon NAME [REASON] | uncordon NAME | drain NAME [within=]
-//	save JOB REQUEST [PLACE]   a client asks for a checkpoint; "say REF saved REQUEST [failure=]" answers
+//	save JOB REQUEST [PLACE]   a client asks for a checkpoint; "say REF saved REQUEST [failure=]" answers,
+//	                           with step= and ended= of the only queue
 //	scale JOB PARALLELISM
 //	cancel JOB REASON | compiled JOB slots= | compiled JOB error=REASON
 //	persisted JOB [attempt= error=REASON]  default of attempt: that of the record
@@ -399,6 +400,9 @@ func (s *scenario) report(conn int, ref wire.WorkerRef, words []string, options 
 		}
 	case "saved":
 		e.Saved = &wire.Saved{Request: firstSave(storyBegin) + number(s.t, words[1]), Checkpoint: wire.Origin{Number: 5}, Failure: options["failure"]}
+		if _, ended := options["ended"]; e.Saved.Failure == "" {
+			e.Saved.Checkpoint.Queues = []wire.OriginQueue{{Name: "q", Superstep: number(s.t, cmp.Or(options["step"], "10")), Ended: ended}}
+		}
 	case "progress":
 		rows := number(s.t, words[1])
 		e.Progress = &wire.Progress{Vertices: []wire.VertexProgress{{Rows: int64(rows), ShardsDone: 1}}}

@@ -25,6 +25,7 @@ type shape struct {
 	taskManagers, slots int
 	memory              string // of each task manager
 	detection, lease    time.Duration
+	flags               []string // further flags of the job manager
 }
 
 // slotsInAll returns the number of slots of the cluster.
@@ -129,8 +130,9 @@ func (c *cluster) startManager() {
 	if c.address != "" {
 		listen, web = c.address, c.web
 	}
-	cmd, said := c.start("jm", "jobmanager", "--listen", listen, "--http", web, "--dir", filepath.Join(c.dir, "jm"),
-		"--detection", c.detection.String(), "--lease", c.lease.String())
+	args := []string{"jobmanager", "--listen", listen, "--http", web, "--dir", filepath.Join(c.dir, "jm"),
+		"--detection", c.detection.String(), "--lease", c.lease.String()}
+	cmd, said := c.start("jm", append(args, c.flags...)...)
 	c.manager = cmd
 	require.Eventually(c.t, func() bool {
 		at, on := managerLine.FindStringSubmatch(said.String()), webLine.FindStringSubmatch(said.String())

@@ -38,6 +38,8 @@ func scaled(j *wire.JobInfo) string {
 	switch {
 	case runs && j.Allowed.Has(j.Parallelism):
 		return text + fmt.Sprintf("; it runs with %d", j.Parallelism)
+	case runs && j.Parallelism > j.Allowed.Max:
+		return text + fmt.Sprintf("; it runs with %d until it is saved", j.Parallelism)
 	case runs:
 		return text + fmt.Sprintf("; it runs with %d until it is saved and %s can be had", j.Parallelism, humanize.CountOf(j.Allowed.Min, "slot", "slots"))
 	}
