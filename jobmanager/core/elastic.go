@@ -19,7 +19,8 @@ import (
 // worker 0 for a checkpoint and then restarts the job, without a superstep that is done again. Balance
 // decides when that is worth it. The core calls it when the slots and the waiting jobs have not changed
 // for the time Config.Settle, so that several task managers that join one after the other cause one
-// change and not several. If they change all the time, it waits for a few times as long. A job does not grow twice within Config.ScaleInterval.
+// change and not several. If they change all the time, it waits for a few times as long. A job does
+// not grow twice within Config.ScaleInterval.
 //
 // A client can change the range of any job (Scaled). A job whose number is outside the new range
 // changes as soon as it can have the slots, without a wait.

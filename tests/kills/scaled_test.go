@@ -33,7 +33,7 @@ func elasticUnderFaults(t *testing.T, seed uint64) {
 	r := c.begin(paused(testsize.Of(500, 800)), args...)
 	r.struckLate = true // faults may strike at any time
 	kills := 0
-	for range testsize.Of(6, 12) {
+	for range testsize.Of(3, 12) {
 		if !r.goesOn() {
 			break
 		}
