@@ -65,7 +65,7 @@ func TestElastic(t *testing.T) {
 	says(t, got.Stderr, "above the number of shards, 128")
 	got = m.client("scale", id, "3")
 	require.Zero(t, got.Code, got.Stderr)
-	says(t, got.Stdout, id+" may run with 3 subtasks; it runs with 4 until it is saved")
+	says(t, got.Stdout, id+" may run at parallelism 3; it runs at 4 until it is saved")
 	runsWith(3)
 	says(t, m.client("show", id).Stdout, "it is scaled from 2 to 4 subtasks", "it is scaled from 4 to 3 subtasks", `queue "sums" continues after superstep`)
 	got = m.client("scale", id, "2:4")

@@ -226,9 +226,9 @@ func TestAttempts(t *testing.T) {
 // TestScaled requires that the scale command says with how many subtasks a job may run and runs.
 func TestScaled(t *testing.T) {
 	for want, j := range map[string]wire.JobInfo{
-		"j may run with 2:8 subtasks; it runs with 4":                                        {State: wire.JobRunning, Parallelism: 4, Allowed: wire.Parallelism{Min: 2, Max: 8}},
-		"j may run with 6 subtasks; it runs with 4 until it is saved and 6 slots can be had": {State: wire.JobDeploying, Parallelism: 4, Allowed: wire.Parallelism{Min: 6, Max: 6}},
-		"j may run with 1 subtasks; it is waiting":                                           {State: wire.JobWaiting, Parallelism: 4, Allowed: wire.Parallelism{Min: 1, Max: 1}},
+		"j may run at parallelism 2:8; it runs at 4":                                        {State: wire.JobRunning, Parallelism: 4, Allowed: wire.Parallelism{Min: 2, Max: 8}},
+		"j may run at parallelism 6; it runs at 4 until it is saved and 6 slots can be had": {State: wire.JobDeploying, Parallelism: 4, Allowed: wire.Parallelism{Min: 6, Max: 6}},
+		"j may run at parallelism 1; it is waiting":                                         {State: wire.JobWaiting, Parallelism: 4, Allowed: wire.Parallelism{Min: 1, Max: 1}},
 	} {
 		j.ID = "j"
 		require.Equal(t, want, scaled(&j))

@@ -33,15 +33,15 @@ func (c *scaleCommand) Run(ctx context.Context, s *Streams) error {
 
 // scaled says what a job does after its parallelism was set.
 func scaled(j *wire.JobInfo) string {
-	text := fmt.Sprintf("%s may run with %s subtasks", j.ID, j.Allowed)
+	text := fmt.Sprintf("%s may run at parallelism %s", j.ID, j.Allowed)
 	runs := j.State == wire.JobRunning || j.State == wire.JobDeploying
 	switch {
 	case runs && j.Allowed.Has(j.Parallelism):
-		return text + fmt.Sprintf("; it runs with %d", j.Parallelism)
+		return text + fmt.Sprintf("; it runs at %d", j.Parallelism)
 	case runs && j.Parallelism > j.Allowed.Max:
-		return text + fmt.Sprintf("; it runs with %d until it is saved", j.Parallelism)
+		return text + fmt.Sprintf("; it runs at %d until it is saved", j.Parallelism)
 	case runs:
-		return text + fmt.Sprintf("; it runs with %d until it is saved and %s can be had", j.Parallelism, humanize.CountOf(j.Allowed.Min, "slot", "slots"))
+		return text + fmt.Sprintf("; it runs at %d until it is saved and %s can be had", j.Parallelism, humanize.CountOf(j.Allowed.Min, "slot", "slots"))
 	}
 	return text + fmt.Sprintf("; it is %s", j.State)
 }
