@@ -21,6 +21,10 @@ package wire
 // Cancel may be sent at any time after Deployment: the worker stops its subtasks, aborts its
 // sinks, answers with Failed, and ends. A worker sends Beat at regular intervals. If a worker's
 // input pipe ends, its task manager has ended, and the worker exits at once.
+//
+// A worker keeps its process for the next attempt of its job if its attempt ended because of other
+// workers: after Failed with a PeerFailure, if Deployment.Keep is set, or after a Cancel with Keep. It
+// then sends Kept, and waits for another Deployment, or for Exit. Rows of its queues stay in memory.
 
 // WorkerEnv is the name of the environment variable that makes a program run as a worker. Its
 // value is the version of the protocol.
@@ -65,6 +69,8 @@ type Deployment struct {
 	Credential Credential `msgpack:"credential"`
 	// Resume says that the attempt continues from the job's newest checkpoint, if there is one.
 	Resume bool `msgpack:"resume,omitempty"`
+	// Keep says that another attempt may follow this one, for which the worker keeps its process.
+	Keep bool `msgpack:"keep,omitempty"`
 }
 
 // Credential has the credentials of a worker. They are valid only for the data plane of one
@@ -90,13 +96,17 @@ type ToWorker struct {
 }
 
 // Prepare is the command for worker 0 to begin the sinks. It is sent before any worker writes.
-type Prepare struct{}
+// Held[i] is what worker i has said in Ready.
+type Prepare struct {
+	Held [][]byte `msgpack:"held,omitempty"`
+}
 
 // Start is the command to run the worker's subtasks. Addresses[i] is the data address of worker
-// i. Origin is what worker 0 has said in Prepared.
+// i. Origin is what worker 0 has said in Prepared. Held[i] is what worker i has said in Ready.
 type Start struct {
 	Addresses []string `msgpack:"addresses"`
 	Origin    *Origin  `msgpack:"origin,omitempty"`
+	Held      [][]byte `msgpack:"held,omitempty"`
 }
 
 // Commit is the command for worker 0 to make the results visible. Outcomes[i] is the Outcome in
@@ -120,9 +130,10 @@ type Saved struct {
 	Failure    string `msgpack:"failure,omitempty"`
 }
 
-// Cancel is the command to stop.
+// Cancel is the command to stop. Keep says that the worker keeps its process for the next attempt.
 type Cancel struct {
 	Reason string `msgpack:"reason"`
+	Keep   bool   `msgpack:"keep,omitempty"`
 }
 
 // Exit is the command to end, because the worker has no further work.
@@ -142,6 +153,7 @@ type FromWorker struct {
 	Finished     *Finished     `msgpack:"finished,omitempty"`
 	Committed    *Committed    `msgpack:"committed,omitempty"`
 	Failed       *Failure      `msgpack:"failed,omitempty"`
+	Kept         *Kept         `msgpack:"kept,omitempty"`
 }
 
 // Beat says that the worker is alive.
@@ -154,6 +166,8 @@ type Ready struct {
 	// Overlaps says that the next attempt of the job may begin while workers of this one still
 	// run: they cannot change what the next attempt writes or makes visible.
 	Overlaps bool `msgpack:"overlaps,omitempty"`
+	// Held says what the process has kept of earlier attempts. Only workers know its encoding.
+	Held []byte `msgpack:"held,omitempty"`
 }
 
 // Resolved has the graph that the worker has built, in JSON.
@@ -187,3 +201,7 @@ type Finished struct {
 
 // Committed says that the results are visible.
 type Committed struct{}
+
+// Kept is the last message of an attempt, after Failed, of a worker that keeps its process for the
+// next attempt.
+type Kept struct{}
