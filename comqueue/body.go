@@ -1,6 +1,7 @@
 package comqueue
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"runtime/debug"
@@ -26,13 +27,16 @@ type gang struct {
 	specs   []engine.StageSpec // descriptions of the queue's nodes in the plan
 	session *shared.Session
 	resumed *engine.Cut // state from which the queue continues; nil if it begins
-	kept    bool        // the session has the rows
+	kept    bool        // the session has the rows, from an earlier gang of the same run
+	left    []bool      // by shard: the session has its rows, from an earlier run; nil if it has none
+	retain  func(shards []bool)
 
 	reports    *reports
 	subtasks   int            // number of the queue's subtasks in all processes
 	here       sharding.Range // the queue's subtasks in this process
 	alive      atomic.Int32   // number of bodies that have not been closed
 	handedOver atomic.Int32   // number of bodies that have handed over their state
+	finished   atomic.Int32   // number of bodies that have finished
 
 	saving   sync.Mutex
 	replicas [][]shared.Fingerprint // of each subtask, when it is saved for the first time; under saving
@@ -57,7 +61,7 @@ type broadcast struct {
 func openGang(q *IterativeComQueue, l *layout, nodes []engine.NodeID, stages []engine.StageSpec) engine.OpenLoops {
 	return func(s engine.GangSpec) ([]engine.Loop, error) {
 		g := &gang{
-			queue: q, layout: l, nodes: nodes, specs: stages, resumed: s.From, kept: s.RowsKept, subtasks: s.Subtasks, here: s.Here,
+			queue: q, layout: l, nodes: nodes, specs: stages, resumed: s.From, kept: s.RowsKept, retain: s.Retain, subtasks: s.Subtasks, here: s.Here,
 			reports: newReports(q.b.Shards(), s.Subtasks), broadcasts: make([]broadcast, len(q.inputs)),
 			replicas: make([][]shared.Fingerprint, s.Here.Len()),
 		}
@@ -86,12 +90,29 @@ func openGang(q *IterativeComQueue, l *layout, nodes []engine.NodeID, stages []e
 	}
 }
 
-// openSession opens the session of the queue, and restores its objects if the queue continues.
+// openSession opens the session of the queue, or finds it with the rows that were left in it. It
+// restores the objects of the session if the queue continues.
 func (g *gang) openSession(s engine.GangSpec) (err error) {
-	if s.From != nil {
-		return g.resume(s)
+	g.session = s.Sessions.Find(s.Job, s.Queue)
+	switch {
+	case s.RowsKept && g.session == nil:
+		return errors.New("the rows that it continues with are not in this process")
+	case s.RowsKept:
+	case g.session != nil && s.Retain != nil:
+		err = g.takeRows(s.Kept)
+	default:
+		if g.session, err = s.Sessions.Open(s.Job, s.Queue, s.Subtasks); err == nil && s.From != nil {
+			err = g.session.Regroup(g.owned(), g.queue.isInput)
+		}
 	}
-	g.session, err = s.Sessions.Open(s.Job, s.Queue, s.Subtasks)
+	if err == nil && s.From != nil {
+		if err = g.resume(s.From); err != nil {
+			err = fmt.Errorf("continue after superstep %d: %w", s.From.Step, err)
+		}
+	}
+	if err != nil && g.session != nil {
+		err = errors.Join(err, g.session.Close())
+	}
 	return err
 }
 
@@ -242,11 +263,16 @@ func holdJoined(c *engine.Context, port int) error {
 func (b *body) openShard(c *engine.Context, in engine.Input, reader *inputReader, port, shard int) (err error) {
 	input := b.queue.inputs[port]
 	key := input.partitioned.key
-	if b.kept {
+	switch {
+	case b.kept:
 		if _, err = requireFrame(key.Lookup(&b.context, shard)); err != nil {
 			return err
 		}
-	} else {
+	case b.left != nil && b.left[shard]:
+		if err := b.openLeft(c, in, reader, port, shard); err != nil {
+			return err
+		}
+	default:
 		frame, err := readShard(c, in, reader, port, shard, input)
 		if err != nil {
 			return err
@@ -260,10 +286,13 @@ func (b *body) openShard(c *engine.Context, in engine.Input, reader *inputReader
 	return b.checks.watch(b.subtask, input.name(), frame)
 }
 
+// titleOf returns the name of an input's rows in errors.
+func titleOf(in input) string { return fmt.Sprintf("rows of %q", in.name()) }
+
 // readShard joins the rows of a shard into one frame.
 func readShard(c *engine.Context, in engine.Input, reader *inputReader, port, shard int, input input) (*Frame, error) {
 	reader.open(in, port, shard)
-	of := newStaged(c, fmt.Sprintf("rows of %q", input.name()))
+	of := newStaged(c, titleOf(input))
 	defer of.release()
 	for {
 		rows, err := in.Next(port, shard)
@@ -389,12 +418,15 @@ func (b *body) Finish(c *engine.Context, out engine.Output) error {
 		}
 		b.context.step = b.resumed.Step
 	}
-	if err := b.giveRows(c, out); err != nil || b.checks == nil {
+	if err := b.giveRows(c, out); err != nil {
 		return err
 	}
-	if err := b.checkClosed(); err != nil {
-		return fmt.Errorf("queue %q: %w", b.queue.name, err)
+	if b.checks != nil {
+		if err := b.checkClosed(); err != nil {
+			return fmt.Errorf("queue %q: %w", b.queue.name, err)
+		}
 	}
+	b.finished.Add(1)
 	return nil
 }
 
@@ -411,7 +443,7 @@ func (b *body) giveRows(c *engine.Context, out engine.Output) error {
 }
 
 // Close implements engine.Loop. The last subtask to be closed closes the session, unless
-// another gang continues with it. Closing the session releases what all subtasks hold.
+// another gang or another run continues with it. Closing the session releases what all subtasks hold.
 func (b *body) Close() error {
 	if c := b.context.task; c != nil {
 		b.blocks.close(c)
@@ -420,6 +452,9 @@ func (b *body) Close() error {
 	b.stages, b.forests, b.instances = nil, nil, nil // so that they are freed now, although the run keeps the body for its report
 	if b.alive.Add(-1) > 0 || int(b.handedOver.Load()) == b.here.Len() {
 		return nil
+	}
+	if b.retain != nil && int(b.finished.Load()) < b.here.Len() {
+		return b.leaveRows()
 	}
 	return b.session.Close()
 }

@@ -175,37 +175,29 @@ func (g *gang) canContinue(before, after int, snapshots bool) error {
 	return nil
 }
 
-// resume gives the objects of the Cut to the subtasks that own the shards now. Objects stay
-// encoded until their keys are used. If an earlier gang of this process has left its session, the
-// rows in the session are given to the subtasks too.
-func (g *gang) resume(s engine.GangSpec) (err error) {
-	if !s.RowsKept {
-		g.session, err = s.Sessions.Open(s.Job, s.Queue, s.Subtasks)
-	} else if g.session = s.Sessions.Find(s.Job, s.Queue); g.session == nil {
-		err = errors.New("the rows that it continues with are not in this process")
+// owned returns the shards of each subtask of the queue.
+func (g *gang) owned() []sharding.Range {
+	owned := make([]sharding.Range, g.subtasks)
+	for i := range owned {
+		owned[i] = sharding.Split(g.queue.b.Shards(), g.subtasks, i)
 	}
-	if err != nil {
-		return err
-	}
-	err = g.takeOver(s.From)
-	if err != nil {
-		err = errors.Join(fmt.Errorf("continue after superstep %d: %w", s.From.Step, err), g.session.Close())
-	}
-	return err
+	return owned
 }
 
-func (g *gang) takeOver(from *engine.Cut) error {
+// resume gives the objects of the Cut to the subtasks that own the shards now. Objects stay
+// encoded until their keys are used. If an earlier gang of this process has left rows in the session,
+// they are given to the subtasks too.
+func (g *gang) resume(from *engine.Cut) error {
 	for _, part := range from.Parts {
 		if err := g.canContinue(from.Subtasks(), g.subtasks, part.Own != nil); err != nil {
 			return err
 		}
 	}
-	owned := make([]sharding.Range, g.subtasks)
-	for i := range owned {
-		owned[i] = sharding.Split(g.queue.b.Shards(), g.subtasks, i)
-	}
-	if err := g.session.Regroup(owned, g.queue.isInput); err != nil {
-		return err
+	owned := g.owned()
+	if g.kept {
+		if err := g.session.Regroup(owned, g.queue.isInput); err != nil {
+			return err
+		}
 	}
 	elsewhere := func(shard int) bool { // the shard is in another process
 		return shard < owned[g.here.Lo].Lo || shard >= owned[g.here.Hi-1].Hi && shard < g.queue.b.Shards()

@@ -2,6 +2,7 @@ package comqueue
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/superstep-ml/superstep/shared"
 )
@@ -100,6 +101,11 @@ func (b *body) forget() error {
 		}
 	}
 	return b.open(false)
+}
+
+// isPartitioned reports whether a partitioned dataset of the queue has this name.
+func (q *IterativeComQueue) isPartitioned(name string) bool {
+	return slices.ContainsFunc(q.inputs, func(in input) bool { return in.partitioned != nil && in.name() == name })
 }
 
 // isInput reports whether a dataset of the queue has this name.

@@ -84,6 +84,12 @@ func (in *inputReader) rows(c *engine.Context, key PartitionedData, shard int, s
 	}
 	shardRows.release()
 	t.copied = 0
+	return in.holdState(c, key, t)
+}
+
+// holdState reserves memory for the state that stages keep for the rows of a shard, whose frame was
+// made, and returns the frame.
+func (in *inputReader) holdState(c *engine.Context, key PartitionedData, t *inputShard) (*Frame, error) {
 	if t.frame.file == nil {
 		in.inMemory = append(in.inMemory, t)
 	}

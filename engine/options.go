@@ -75,7 +75,8 @@ type config struct {
 	traceReplicas   bool
 	turns           *task.Turns
 	stdout          io.Writer
-	workers         int // number of workers in this process; 0 runs the job as a whole
+	workers         int              // number of workers in this process; 0 runs the job as a whole
+	retained        []*task.Retained // what each of these workers keeps of a run that fails; nil if nothing is kept
 	cluster         clusterConfig
 	attempt         Attempt // set in workers
 	checkpoints     checkpointConfig

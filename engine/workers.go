@@ -32,6 +32,11 @@ func Workers(n int) Option {
 	}
 }
 
+// Retaining makes the workers of Workers keep the rows of queues if the run fails, and begin with what
+// they have kept of an earlier run of the job, as the processes of a cluster do: worker i has kept[i].
+// It is for tests. Its owner calls Close of each.
+func Retaining(kept []*task.Retained) Option { return func(c *config) { c.retained = kept } }
+
 // workersRun is one run of a job by several workers in this process.
 type workersRun struct {
 	c    *config
@@ -138,6 +143,9 @@ func (r *workersRun) worker(ctx context.Context, worker int, progress *workersPr
 		Collector:    b.store,
 		CheckRows:    r.c.checkRows,
 		Turns:        r.c.turns,
+	}
+	if worker < len(r.c.retained) {
+		env.Retained = r.c.retained[worker]
 	}
 	if r.c.observer != nil {
 		env.Observer = r.c.observer

@@ -244,9 +244,10 @@ func (b *builder) send(i int) output {
 	case e.Role == plan.Side:
 		return &directOutput{senders: senders, workers: r.workersOf(to)}
 	case e.Partitioner == plan.Forward:
-		return &directOutput{senders: senders, ranges: to.Ranges, hosts: r.hosts, mem: r.env.Allocator, messageBytes: r.transit.messageBytes}
+		return &directOutput{senders: senders, ranges: to.Ranges, hosts: r.hosts, wanted: r.wanted(e), mem: r.env.Allocator, messageBytes: r.transit.messageBytes}
 	}
 	return &splitOutput{
+		wanted:  r.wanted(e),
 		senders: senders, ranges: to.Ranges, hosts: r.hosts, sent: make([]sent, r.workersOf(to)), shards: r.plan.Shards,
 		place: placementOf(r.plan, e, r.bind, r.env.CheckRows), mem: r.env.Allocator,
 		batchRows: r.env.BatchRows, messageBytes: r.transit.messageBytes, keepBytes: r.transit.keepBytes,
@@ -337,7 +338,11 @@ func (b *builder) gang(name string) error {
 func (b *builder) open(g *gang, v *plan.Vertex, parts queueParts) error {
 	r, name := b.run, g.queue.Name
 	g.vertex, g.parts = v, parts
-	spec := GangSpec{Job: r.plan.Job, Queue: name, Sessions: r.env.Sessions, Subtasks: v.Parallelism, Here: g.here, From: g.resumed, RowsKept: g.generation > 0}
+	spec := GangSpec{Job: r.plan.Job, Queue: name, Sessions: r.env.Sessions, Subtasks: v.Parallelism, Here: g.here, From: g.resumed, RowsKept: g.generation > 0, Retain: r.env.Retained.keeper(name)}
+	if g.generation == 0 {
+		spec.Kept = r.keptHere(name)
+	}
+	r.env.Retained.take(name)
 	var loops []Loop
 	err := guard(func() (err error) {
 		loops, err = r.bind.Loops[name](spec)

@@ -201,6 +201,25 @@ func (l *link) endShard(shard int, last bool) error {
 	return nil
 }
 
+// passShard ends a shard, under which nothing was emitted, for the outgoing edges of the chain. It
+// calls no operator.
+func (l *link) passShard(shard int) error {
+	if l.task.context.Err() != nil {
+		return l.task.failAt(l, errStopped)
+	}
+	for i := range l.outs {
+		if err := l.task.call(l.outs[i].receiver, func() error { return l.outs[i].endShard(l.task.context, shard) }); err != nil {
+			return err
+		}
+	}
+	for _, next := range l.next {
+		if err := next.passShard(shard); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // checkRows returns an error if the operator has changed the rows of the shard or of its side
 // inputs. The rows of a shard are kept and checked until its end, as user functions may be
 // called until then.

@@ -64,6 +64,9 @@ type Env struct {
 	// the same job must not use one store at the same time. When the run ends, it has removed
 	// the sessions of its job. nil means a new store for this run.
 	Sessions *shared.Store
+	// Retained, if set, gets the rows of the run's queues if the run fails, and has those of the run
+	// before. Sessions must then be nil.
+	Retained *Retained
 	// Regroup, if set, is called by subtask 0 of each queue after each superstep, once the
 	// verdict is known. It returns the parallelism at which the queue continues, from 1 to the
 	// number of shards, or 0 to leave it as it is. If Regroup is set, all subtasks of the queue
@@ -128,6 +131,9 @@ func (e Env) withDefaults() Env {
 	}
 	if e.Disk == nil {
 		e.Disk = disk.OS()
+	}
+	if e.Retained != nil {
+		e.Sessions = e.Retained.sessions
 	}
 	if e.Sessions == nil {
 		e.Sessions = shared.NewStore()

@@ -34,6 +34,12 @@ type GangSpec struct {
 	// then open and holds the rows of the subtasks' shards, and the inputs have nothing to read.
 	// If RowsKept is false, the inputs have all rows, also if From is not nil.
 	RowsKept bool
+	// Kept, if set, says of which shards of the subtasks the session has the rows, because an earlier
+	// run of this process left them there. The inputs have no rows of these shards.
+	Kept []bool
+	// Retain, if set, is called when the loops are closed before all of them have finished. They then
+	// leave the rows of whole shards in their session, which they do not close, and say which.
+	Retain func(shards []bool)
 }
 
 // Loop is what one subtask of a queue runs. Its methods are called from the goroutine of the

@@ -95,6 +95,7 @@ type directOutput struct {
 	ranges  []sharding.Range // shards of each receiving subtask; nil for a broadcast edge
 	hosts   []int            // worker of each receiving subtask
 	target  int              // the receiving subtask that owns the current shard
+	wanted  []bool           // shards whose rows the receivers read; nil if they read all
 	workers int              // a broadcast goes to workers 0 to workers-1
 	sent    int64            // number of messages with rows of the current source shard
 	rows    int64            // number of rows of the current source shard
@@ -104,6 +105,9 @@ type directOutput struct {
 }
 
 func (o *directOutput) emit(ctx context.Context, shard int, rows arrow.Record) error {
+	if o.wanted != nil && !o.wanted[shard] {
+		return nil
+	}
 	o.rows += rows.NumRows()
 	n, maxRows, size := int(rows.NumRows()), math.MaxInt, batch.Size(rows)
 	if o.ranges != nil {
@@ -195,6 +199,7 @@ type splitOutput struct {
 	ranges    []sharding.Range // shards of each receiving subtask, contiguous
 	hosts     []int            // worker of each receiving subtask
 	shards    int
+	wanted    []bool // shards whose rows the receivers read; nil if they read all
 	place     placement
 	mem       memory.Allocator
 	batchRows int
@@ -203,12 +208,13 @@ type splitOutput struct {
 	keepBytes    int64 // maximum size of the rows kept back
 
 	rows  []arrow.Record // rows kept back, retained
-	dst   []int32        // destination shard of each row kept back
+	dst   []int32        // destination shard of each row kept back; the number of shards for a row that nobody reads
+	drop  int            // number of the rows kept back that nobody reads
 	bytes int64
 	first int64  // number of rows of the source shard so far
 	sent  []sent // what was sent of the source shard to each worker
 
-	start []int32  // for counting sort: where each destination begins; shards+1 long
+	start []int32  // for counting sort: where each destination begins; shards+2 long
 	keys  []uint64 // for sorting few rows: the destination and index of each row
 	order []int32  // indices of the rows kept back, sorted by destination
 	parts []transport.Part
@@ -240,6 +246,9 @@ func (o *splitOutput) emit(ctx context.Context, shard int, rows arrow.Record) er
 		return err
 	}
 	o.first += int64(n)
+	if o.wanted != nil {
+		o.dropUnwanted(o.dst[have:])
+	}
 	rows.Retain()
 	o.rows = append(o.rows, rows)
 	o.bytes += size
@@ -247,6 +256,16 @@ func (o *splitOutput) emit(ctx context.Context, shard int, rows arrow.Record) er
 		return o.flush(ctx, shard)
 	}
 	return nil
+}
+
+// dropUnwanted gives rows that nobody reads a destination behind all shards.
+func (o *splitOutput) dropUnwanted(dst []int32) {
+	for i, d := range dst {
+		if !o.wanted[d] {
+			dst[i] = int32(o.shards)
+			o.drop++
+		}
+	}
 }
 
 // flush sends the rows kept back.
@@ -273,6 +292,8 @@ func (o *splitOutput) sort() {
 	} else {
 		o.sortMany()
 	}
+	o.order = o.order[:len(o.order)-o.drop] // they come last
+	o.drop = 0
 }
 
 // sparse is the ratio of destinations to rows above which sorting by comparison is cheaper than
@@ -295,13 +316,13 @@ func (o *splitOutput) sortFew() {
 // sortMany sorts by counting, which is faster for many rows.
 func (o *splitOutput) sortMany() {
 	if o.start == nil {
-		o.start = make([]int32, o.shards+1)
+		o.start = make([]int32, o.shards+2) // one more for rows that nobody reads
 	}
 	clear(o.start)
 	for _, d := range o.dst {
 		o.start[d+1]++
 	}
-	for d := range o.shards {
+	for d := range o.shards + 1 {
 		o.start[d+1] += o.start[d]
 	}
 	for i, d := range o.dst {

@@ -31,6 +31,7 @@ func (r *run) result() *outcome {
 		}
 		rows[t.vertex.ID] = append(rows[t.vertex.ID], t.row())
 	}
+	r.env.Retained.reportInto(r, rows)
 	for i := range rows {
 		if v := &r.plan.Vertices[i]; len(rows[i]) > 0 {
 			o.Vertices = append(o.Vertices, vertexPart{Vertex: v.ID, First: r.localSubtasks(v).Lo, Subtasks: rows[i]})
@@ -138,7 +139,7 @@ func (r *run) sums() []sumPart {
 			}
 		}
 	}
-	return parts
+	return append(parts, r.env.Retained.sums()...)
 }
 
 // place describes what a subtask is working on. Other goroutines may call it.

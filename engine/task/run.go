@@ -100,7 +100,8 @@ type run struct {
 	sides      []*sideInput
 	sideMemory sideMemory // memory of the side inputs
 	progress   []vertexProgress
-	started    bool // subtasks have run
+	started    bool          // subtasks have run
+	continued  *continuation // what the run leaves out; nil if it leaves out nothing
 
 	tearDownOnce sync.Once
 	tearDown     error
@@ -188,10 +189,15 @@ func (r *run) execute(ctx context.Context) error {
 	if abandoned := r.wait(); len(abandoned) > 0 {
 		return &AbandonedError{Functions: abandoned, After: r.env.AbandonAfter, Err: r.outcome(ctx)}
 	}
-	if err := r.closeSessions(); err != nil && r.outcome(ctx) == nil {
+	failed := r.outcome(ctx)
+	if failed != nil && r.env.Retained != nil {
+		r.env.Retained.harvest(r)
+		return failed
+	}
+	if err := r.closeSessions(); err != nil && failed == nil {
 		return err
 	}
-	return r.outcome(ctx)
+	return failed
 }
 
 // makeBudgets splits the memory over the slots of this process.

@@ -48,6 +48,9 @@ func (t *partsRun) runParts(ctx context.Context, p *plan.Plan, g *plan.Graph, sl
 		}
 		t.parts[i] = &partWorker{Worker: w}
 	}
+	if err := t.continueRun(); err != nil {
+		return nil, err
+	}
 	if err := t.parts[0].Prepare(); err != nil {
 		return nil, err
 	}
@@ -65,6 +68,27 @@ func (t *partsRun) runParts(ctx context.Context, p *plan.Plan, g *plan.Graph, sl
 		return nil, err
 	}
 	return MergeOutcomes(p, outcomes)
+}
+
+// continueRun tells the workers what they have retained of an earlier run, if they retain anything.
+func (t *partsRun) continueRun() error {
+	held := make([][]byte, len(t.parts))
+	for i, w := range t.parts {
+		k := w.run.env.Retained
+		if k == nil {
+			return nil
+		}
+		var err error
+		if held[i], err = k.Held(); err != nil {
+			return err
+		}
+	}
+	for _, w := range t.parts {
+		if err := w.Continue(held); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // joinFunc is the Join of a part.

@@ -40,6 +40,9 @@ type subtask struct {
 	unreported int64 // number of rows not yet counted in the progress
 	waiting    time.Duration
 	elapsed    time.Duration
+
+	marks   []shardMark // of the shards that were made, if the process may keep them
+	counted []madeShard // what the operators had counted at the last mark, in chain order
 }
 
 // port is a data input.
@@ -92,6 +95,9 @@ func (t *subtask) drive() error { return t.turn(t.work) }
 
 // work reads the inputs and calls the operators of the chain.
 func (t *subtask) work() error {
+	if t.makesNothing() {
+		return t.passAll()
+	}
 	if err := t.awaitSides(); err != nil {
 		return err
 	}
@@ -109,6 +115,13 @@ func (t *subtask) work() error {
 		if t.context.Err() != nil {
 			return t.failAt(head, errStopped)
 		}
+		if !t.run.makes(t.vertex, shard) {
+			if err := head.passShard(shard); err != nil {
+				return err
+			}
+			t.shardDone()
+			continue
+		}
 		t.shard.Store(int32(shard))
 		if err := t.readShard(head, shard); err != nil {
 			return err
@@ -122,11 +135,36 @@ func (t *subtask) work() error {
 		if t.err != nil {
 			return t.err
 		}
+		t.markShard(shard)
 		t.shardDone()
 	}
 	t.shard.Store(-1)
 	if shards.Empty() {
 		return head.finish()
+	}
+	return nil
+}
+
+// makesNothing reports whether the subtask owns shards and makes none of them, because everybody has
+// their rows.
+func (t *subtask) makesNothing() bool {
+	shards := t.vertex.Ranges[t.index]
+	for shard := shards.Lo; shard < shards.Hi; shard++ {
+		if t.run.makes(t.vertex, shard) {
+			return false
+		}
+	}
+	return !shards.Empty()
+}
+
+// passAll ends all shards of the subtask for its outgoing edges, without rows. No operator is opened.
+func (t *subtask) passAll() error {
+	shards := t.vertex.Ranges[t.index]
+	for shard := shards.Lo; shard < shards.Hi; shard++ {
+		if err := t.links[0].passShard(shard); err != nil {
+			return err
+		}
+		t.shardDone()
 	}
 	return nil
 }

@@ -70,6 +70,9 @@ func newWorker(p *plan.Plan, g *plan.Graph, bind Bindings, env Env, part Part) (
 		plan: p, bind: &bind, env: env.withDefaults(), part: part, subtaskRange: part.Slots[part.Worker],
 		hosts: part.hosts(), progress: make([]vertexProgress, len(p.Vertices)),
 	}
+	if env.Retained != nil {
+		env.Retained.begin(p.Job)
+	}
 	scratch, err := newScratch(env.SpillDir)
 	if err != nil {
 		return nil, err

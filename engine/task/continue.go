@@ -1,0 +1,194 @@
+package task
+
+import (
+	"fmt"
+
+	"github.com/superstep-ml/superstep/engine/plan"
+)
+
+// A run whose processes have retained something of an earlier run leaves out what is there: a queue
+// takes the rows of its inputs from its session, shard by shard, and operators do not make shards
+// whose rows nobody needs. All processes decide from the same holdings, with pure functions, so that
+// each knows what the others send.
+
+// continuation says what a run leaves out.
+type continuation struct {
+	// kept[queue] says of which shards the process with the shard's subtask has the rows.
+	kept map[string][]bool
+	// toMake[v] says which shards the subtasks of vertex v make. Those of queues make all.
+	toMake [][]bool
+}
+
+// Continue tells the worker what all workers have retained of an earlier run: held[i] is what
+// Retained.Held returned on worker i. It is called before Run, on all workers or on none, and needs
+// Env.Retained.
+func (w *Worker) Continue(held [][]byte) error {
+	r := w.run
+	switch {
+	case r.env.Retained == nil:
+		return fmt.Errorf("worker %d was told to continue, and keeps nothing", r.part.Worker)
+	case len(held) != len(r.part.Slots):
+		return fmt.Errorf("worker %d was told what %d workers have kept, of %d", r.part.Worker, len(held), len(r.part.Slots))
+	}
+	all := make([]holding, len(held))
+	for i, data := range held {
+		var err error
+		if all[i], err = decodeHolding(r.plan, data); err != nil {
+			return fmt.Errorf("what worker %d has kept of an earlier run: %w", i, err)
+		}
+	}
+	made := make(map[plan.NodeID][]bool)
+	reports := make(map[plan.NodeID][]bool) // shards for which this worker is the first that has made them
+	for i := range all {
+		for _, n := range all[i].Made {
+			if made[n.Node] == nil {
+				made[n.Node], reports[n.Node] = make([]bool, r.plan.Shards), make([]bool, r.plan.Shards)
+			}
+			for _, shards := range n.Shards {
+				for shard := shards.Lo; shard < shards.Hi; shard++ {
+					reports[n.Node][shard] = !made[n.Node][shard] && i == r.part.Worker || reports[n.Node][shard]
+					made[n.Node][shard] = true
+				}
+			}
+		}
+	}
+	c := &continuation{kept: keptRows(r.plan, r.hosts, all)}
+	c.toMake = shardsToMake(r.plan, c.kept, func(n plan.NodeID, shard int) bool { return made[n] != nil && made[n][shard] })
+	r.continued = c
+	r.env.Retained.report(r.plan, c.toMake, reports)
+	return r.env.Retained.releaseUnused(r)
+}
+
+// keptRows returns, by queue, the shards of which the process with the shard's subtask has the rows.
+// hosts has the worker of each subtask index.
+func keptRows(p *plan.Plan, hosts []int, held []holding) map[string][]bool {
+	kept := make(map[string][]bool)
+	for i := range p.Vertices {
+		v := &p.Vertices[i]
+		if v.Queue == "" || kept[v.Queue] != nil {
+			continue
+		}
+		kept[v.Queue] = make([]bool, p.Shards)
+		for t, owned := range v.Ranges {
+			for _, rows := range held[hosts[t]].Rows {
+				for _, shards := range rows.Shards {
+					if rows.Queue == v.Queue {
+						for shard := max(shards.Lo, owned.Lo); shard < min(shards.Hi, owned.Hi); shard++ {
+							kept[v.Queue][shard] = true
+						}
+					}
+				}
+			}
+		}
+	}
+	return kept
+}
+
+// shardsToMake returns, by vertex, the shards that its subtasks have to make. kept has the shards
+// whose rows queues have. made reports whether it is known what an operator has counted for a shard.
+// A vertex with an operator that gives its rows to nobody, such as a sink, makes all of them.
+func shardsToMake(p *plan.Plan, kept map[string][]bool, made func(n plan.NodeID, shard int) bool) [][]bool {
+	toMake := make([][]bool, len(p.Vertices))
+	var decide func(v plan.VertexID) []bool
+	decide = func(id plan.VertexID) []bool {
+		if toMake[id] != nil {
+			return toMake[id]
+		}
+		v := &p.Vertices[id]
+		needed := make([]bool, p.Shards)
+		toMake[id] = needed
+		if v.Queue != "" || endsHere(p, v) {
+			fill(needed)
+			return needed
+		}
+		for i := range p.Edges {
+			e := &p.Edges[i]
+			if e.From != id || !carriesRows(p, e) {
+				continue
+			}
+			wanted := wantedOf(p, e, kept, decide(e.To))
+			for shard, w := range wanted {
+				switch {
+				case w && e.Partitioner == plan.Forward && e.Role != plan.Side:
+					needed[shard] = true
+				case w:
+					fill(needed)
+				}
+			}
+		}
+		for shard := range needed {
+			for _, c := range v.Chain {
+				needed[shard] = needed[shard] || !made(c.Node, shard)
+			}
+		}
+		for _, owned := range v.Ranges { // operators finish with the last shard of their subtask
+			for shard := owned.Lo; shard < owned.Hi; shard++ {
+				needed[owned.Hi-1] = needed[owned.Hi-1] || needed[shard]
+			}
+		}
+		return needed
+	}
+	for i := range p.Vertices {
+		decide(p.Vertices[i].ID)
+	}
+	return toMake
+}
+
+func fill(set []bool) {
+	for i := range set {
+		set[i] = true
+	}
+}
+
+// endsHere reports whether an operator of a vertex gives its rows to no other operator.
+func endsHere(p *plan.Plan, v *plan.Vertex) bool {
+	for i, c := range v.Chain {
+		passes := false
+		for _, after := range v.Chain {
+			passes = passes || after.Parent == i
+		}
+		for k := range p.Edges {
+			passes = passes || p.Edges[k].FromNode == c.Node && carriesRows(p, &p.Edges[k])
+		}
+		if !passes || p.Nodes[c.Node].Sink {
+			return true
+		}
+	}
+	return false
+}
+
+// wantedOf returns the destination shards of an edge whose rows the receivers read. toMake has the
+// shards that the receiving vertex makes.
+func wantedOf(p *plan.Plan, e *plan.Edge, kept map[string][]bool, toMake []bool) []bool {
+	queue := p.Vertices[e.To].Queue
+	if queue == "" || e.Role == plan.Side {
+		return toMake
+	}
+	wanted := make([]bool, p.Shards)
+	for shard := range wanted {
+		wanted[shard] = !kept[queue][shard]
+	}
+	return wanted
+}
+
+// wanted returns the destination shards of an edge whose rows the receivers read, or nil if they read
+// all of them.
+func (r *run) wanted(e *plan.Edge) []bool {
+	if r.continued == nil || e.Role == plan.Side {
+		return nil
+	}
+	return wantedOf(r.plan, e, r.continued.kept, r.continued.toMake[e.To])
+}
+
+// makes reports whether a subtask of vertex v makes a shard.
+func (r *run) makes(v *plan.Vertex, shard int) bool {
+	return r.continued == nil || r.continued.toMake[v.ID][shard]
+}
+
+// keptHere returns the shards of a queue whose rows are in its session, or nil if there are none.
+func (r *run) keptHere(queue string) []bool {
+	if r.continued == nil {
+		return nil
+	}
+	return r.continued.kept[queue]
+}
