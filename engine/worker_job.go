@@ -91,9 +91,11 @@ func (j *workerJob) build(ctx context.Context) workOutcome {
 	if err := j.connect(c); err != nil {
 		return failed(err)
 	}
-	return workOutcome{event: workDone, answer: &wire.FromWorker{Ready: &wire.Ready{
-		Address: j.plane.Address(), Fingerprint: j.builder.graph.Fingerprint(), Overlaps: j.builder.overlaps(),
-	}}}
+	ready, err := j.readiness()
+	if err != nil {
+		return failed(err)
+	}
+	return workOutcome{event: workDone, answer: &wire.FromWorker{Ready: ready}}
 }
 
 // resume prepares to finish the commit of a run whose workers have ended. No part of the job
@@ -284,6 +286,9 @@ func (j *workerJob) run(ctx context.Context, s *wire.Start) workOutcome {
 		return workOutcome{event: workFailed, err: clusterFault(fmt.Errorf("connect to the other workers: %w", err))}
 	}
 	if err := j.joinCheckpoints(ctx, s.Origin); err != nil {
+		return workOutcome{event: workFailed, err: err}
+	}
+	if err := j.continueRun(s.Held); err != nil {
 		return workOutcome{event: workFailed, err: err}
 	}
 	stop := j.progress.tell(ctx)

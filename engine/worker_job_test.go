@@ -137,7 +137,7 @@ func TestWorkersHaveTheClientsCheckpoints(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, spec.Run.Checkpoints.Check())
 		environment, _ := fakeEnv(&fakePart{})
-		j := newWorkerJob(&worker{env: environment}, deployment(spec, 0, 1).Deployment)
+		j := newWorkerJob(&worker{workerProcess: &workerProcess{env: environment}}, deployment(spec, 0, 1).Deployment)
 		got, err := j.config()
 		require.NoError(t, err)
 		require.Equal(t, c.checkpoints, got.checkpoints)

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"strconv"
 	"sync"
@@ -216,6 +217,9 @@ func (p *fakePart) call(ctx context.Context, name string) error {
 	return err
 }
 
+func (p *fakePart) Continue(held [][]byte) error {
+	return p.call(context.Background(), fmt.Sprintf("continue %q", held))
+}
 func (p *fakePart) Prepare() error { return p.call(context.Background(), "prepare") }
 func (p *fakePart) Abort() error   { return p.call(context.Background(), "abort") }
 func (p *fakePart) Close()         { _ = p.call(context.Background(), "close") }

@@ -63,6 +63,7 @@ func (p remotePlane) Close() error { return errors.Join(p.Network.Close(), p.Por
 // subtasks runs a worker's part of a plan. *task.Worker implements it.
 type subtasks interface {
 	Prepare() error
+	Continue(held [][]byte) error
 	Run(ctx context.Context) ([]byte, error)
 	Commit(outcomes [][]byte) error
 	Abort() error
@@ -123,6 +124,9 @@ func (j *workerJob) connect(c *config) error {
 	}
 	if j.checkpoints != nil {
 		env.Checkpoints = j.checkpoints
+	}
+	if d.Keep {
+		env.Retained = j.worker.retained
 	}
 	part, err := environment.part(partConfig{
 		plan: j.plan, graph: j.builder.graph, bind: j.builder.bind, env: env,

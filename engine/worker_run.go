@@ -3,48 +3,45 @@ package engine
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// runWorker does everything that a worker process does. It returns the exit code: 0 if the worker
+// runWorker does everything that a worker process does: it is the worker of one attempt of a job after
+// the other, until it is not kept for another attempt. It returns the exit code: 0 if the last worker
 // has done all that it was told to do, and 1 otherwise.
-//
-// The calling goroutine makes the transitions of workerState. One goroutine reads the messages of
-// the task manager, and one writes the messages of the worker. Each piece of work has a goroutine
-// of its own; only one is under way at a time.
 func runWorker(environment workerEnv) int {
-	w := &worker{
-		env:    environment.withDefaults(),
-		heard:  make(chan *wire.ToWorker),
-		unsent: make(chan error, 1),
-		gone:   make(chan struct{}),
-		done:   make(chan struct{}),
-		work:   make(chan workOutcome, 1),
-	}
-	w.context, w.cancel = context.WithCancelCause(context.Background())
+	p := newWorkerProcess(environment.withDefaults())
+	w := p.newWorker()
 	defer w.cancel(nil)
-	w.ended = sync.OnceFunc(func() { close(w.done) })
-	defer w.ended()
-	frames := wire.NewWriter[wire.FromWorker](w.env.out)
-	w.sender = newWorkerSender(frames, w.env.beat, func(err error) { w.taskManagerGone(fmt.Sprintf("cannot be written to (%v)", err)) }, func(err error) {
-		select {
-		case w.unsent <- err:
-		default: // an earlier error already ends the worker
-		}
-	})
+	defer p.ended()
 	if err := checkProtocol(environment.version); err != nil {
 		w.fail(misused(err))
 		w.end()
 		return w.close()
 	}
-	go w.listen(wire.NewReader[wire.ToWorker](w.env.in))
+	go p.listen(wire.NewReader[wire.ToWorker](p.env.in))
+	for {
+		if !w.live() {
+			return exitFailed
+		}
+		if !w.keeps() {
+			return w.close()
+		}
+		w.leave()
+		w = p.newWorker()
+	}
+}
+
+// live is the life of a worker in one attempt. It returns false if the task manager has ended.
+//
+// The calling goroutine makes the transitions of workerState. One goroutine reads the messages of
+// the task manager, and one writes the messages of the worker. Each piece of work has a goroutine
+// of its own; only one is under way at a time.
+func (w *worker) live() bool {
 	for w.state != workerEnded {
 		select {
 		case m := <-w.heard:
@@ -59,10 +56,10 @@ func runWorker(environment workerEnv) int {
 			w.step(workUnsent)
 		case <-w.gone:
 			w.abandon()
-			return exitFailed
+			return false
 		}
 	}
-	return w.close()
+	return true
 }
 
 // withDefaults returns the environment with defaults for times that are not set.
@@ -86,33 +83,28 @@ func checkProtocol(text string) error {
 	return wire.CheckVersions(version, "the task manager", "the job's program")
 }
 
-// worker is the state of a worker process.
+// worker is the state of a worker process in one attempt of its job.
 type worker struct {
-	env     workerEnv
-	sender  *workerSender
+	*workerProcess
 	state   workerState
 	context context.Context // the context of all work; doStop ends it
 	cancel  context.CancelCauseFunc
 
-	heard  chan *wire.ToWorker
-	work   chan workOutcome
-	unsent chan error
-	late   <-chan time.Time // fires when work that was told to end has not ended in time
-	gone   chan struct{}    // closed when the task manager has ended
-	lost   sync.Once        // closes gone
-	done   chan struct{}    // closed when the worker has ended
-	ended  func()           // closes done
-	busy   bool             // a piece of work is under way
-	doing  string           // name of the latest piece of work
+	work  chan workOutcome
+	late  <-chan time.Time // fires when work that was told to end has not ended in time
+	busy  bool             // a piece of work is under way
+	doing string           // name of the latest piece of work
 
 	lastMessage string // name of the task manager's latest message
 	saves       savesOfWorker
 	job         *workerJob       // nil before the worker has received its deployment
 	start       *wire.Start      // the message that doRun handles
 	commit      *wire.Commit     // the message that doCommit handles
+	cancelled   *wire.Cancel     // the message that told the worker to stop; nil if there was none
 	answer      *wire.FromWorker // the outcome of the latest work
 	failure     *wire.Failure    // why the worker fails
 	cause       error            // the error from which failure was made
+	left        bool             // functions of the job may still run, or output could not be removed
 }
 
 // workOutcome is the outcome of a piece of work.
@@ -120,42 +112,6 @@ type workOutcome struct {
 	event  workerEvent
 	answer *wire.FromWorker
 	err    error
-}
-
-// listen passes on the messages of the task manager. When the task manager has ended, listen ends
-// the process at once, as its work is not needed any more and nobody could end it later.
-func (w *worker) listen(frames *wire.Reader[wire.ToWorker]) {
-	for {
-		m, err := frames.Next()
-		if err != nil {
-			if errors.Is(err, io.EOF) {
-				w.taskManagerGone("has ended")
-			} else {
-				w.taskManagerGone(fmt.Sprintf("cannot be read (%v)", err))
-			}
-			return
-		}
-		select {
-		case w.heard <- m:
-		case <-w.done:
-			return
-		}
-		if m.Exit != nil {
-			return // the task manager may close the pipe now
-		}
-	}
-}
-
-// taskManagerGone ends the process because its task manager has ended, unless the worker has already ended.
-func (w *worker) taskManagerGone(what string) {
-	select {
-	case <-w.done:
-		return
-	default:
-	}
-	fmt.Fprintf(w.env.stderr, "the pipe to the task manager %s: the worker exits\n", what)
-	w.env.exit(exitFailed)
-	w.lost.Do(func() { close(w.gone) }) // reached only in tests, in which exit returns
 }
 
 // abandon ends the work that is under way. It is only for tests, in which exit has returned.
@@ -166,6 +122,7 @@ func (w *worker) abandon() {
 		w.busy = false
 	}
 	w.release()
+	w.workerProcess.close()
 	_ = w.sender.close(0)
 }
 
@@ -186,6 +143,7 @@ func (w *worker) eventOf(m *wire.ToWorker) workerEvent {
 	resumes := w.job != nil && w.job.deployment.Mode == wire.CommitMode
 	switch {
 	case m.Deployment != nil && w.job == nil:
+		w.deployed(m.Deployment)
 		w.job = newWorkerJob(w, m.Deployment)
 		return hearDeploy
 	case m.Prepare != nil && first && !resumes:
@@ -197,6 +155,7 @@ func (w *worker) eventOf(m *wire.ToWorker) workerEvent {
 		w.commit = m.Commit
 		return hearCommit
 	case m.Cancel != nil:
+		w.cancelled = m.Cancel
 		if !w.state.ending() && w.state < workerCommitting {
 			w.fail(cancelled(m.Cancel.Reason))
 		}
@@ -239,10 +198,11 @@ func (w *worker) workEnded(o workOutcome) {
 func (w *worker) fail(err error) {
 	f := w.failureOf(err)
 	if w.failure == nil || w.failure.Kind == wire.PeerFailure && damaged(err) {
-		w.failure, w.cause = f, err
+		w.failure, w.cause, w.left = f, err, w.left || adds(err)
 		return
 	}
 	if adds(err) {
+		w.left = true
 		w.failure.Message = clipMessage(w.failure.Message + "; " + f.Message)
 	}
 }
@@ -302,9 +262,11 @@ func (w *worker) tell() {
 	w.answer = nil
 }
 
-// end sends the last message of the worker.
+// end sends the last message of the worker, except for Kept.
 func (w *worker) end() {
-	w.ended()
+	if !w.keeps() {
+		w.ended()
+	}
 	switch {
 	case w.answer != nil && w.answer.Committed != nil: // nothing undoes a commit
 		w.tell()
@@ -319,12 +281,9 @@ func (w *worker) end() {
 func (w *worker) close() int {
 	w.cancel(errStopRequested)
 	w.saves.sending.Wait()
-	hung := time.AfterFunc(forcedExitAfter, func() {
-		fmt.Fprintf(w.env.stderr, "the worker does not end within %v: it exits\n", forcedExitAfter)
-		w.env.exit(exitFailed)
-	})
-	defer hung.Stop()
+	defer w.exitIfHung()()
 	w.release()
+	w.workerProcess.close()
 	if err := w.sender.close(drainGrace); err != nil {
 		fmt.Fprintf(w.env.stderr, "%v: the worker exits\n", err)
 		return exitFailed
@@ -333,6 +292,14 @@ func (w *worker) close() int {
 		return exitFailed
 	}
 	return exitOK
+}
+
+// exitIfHung ends the process unless stop is called in time.
+func (w *worker) exitIfHung() (stop func() bool) {
+	return time.AfterFunc(forcedExitAfter, func() {
+		fmt.Fprintf(w.env.stderr, "the worker does not end within %v: it exits\n", forcedExitAfter)
+		w.env.exit(exitFailed)
+	}).Stop
 }
 
 // release releases what the job holds, unless work that has not ended may be using it.

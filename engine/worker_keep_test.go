@@ -1,0 +1,165 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/internal/peerlink"
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+var errOwn = errors.New("an error of its own")
+
+// keeping returns a deployment after which the worker keeps its process.
+func keeping(spec wire.JobSpec, attempt int) wire.ToWorker {
+	d := deployment(spec, 0, 1)
+	d.Deployment.Keep, d.Deployment.Attempt = true, attempt
+	return d
+}
+
+// TestWorkerIsKept requires that a worker whose attempt ends because of other workers aborts it, says
+// so, and then runs the next attempt in the same process, as often as it is told to.
+func TestWorkerIsKept(t *testing.T) {
+	spec := specOf(t, squares, squaresArgs{N: 4}, 1)
+	lost := &peerlink.PeerError{Rank: 1, Reason: "has ended"}
+	for _, how := range []string{"peer", "cancel"} {
+		t.Run(how, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				part := &fakePart{}
+				environment, _ := fakeEnv(part)
+				h := startWorker(t, environment)
+				at := 0
+				for attempt := 1; attempt <= 3; attempt++ {
+					part.mu.Lock()
+					part.calls, part.run = nil, func(ctx context.Context) ([]byte, error) {
+						if how == "peer" {
+							return nil, lost
+						}
+						<-ctx.Done()
+						return nil, context.Cause(ctx)
+					}
+					part.mu.Unlock()
+					h.say(keeping(spec, attempt))
+					require.NotNil(t, h.next(&at).Ready)
+					h.say(prepareWord)
+					require.NotNil(t, h.next(&at).Prepared)
+					h.say(startWord)
+					if how == "cancel" {
+						h.say(wire.ToWorker{Cancel: &wire.Cancel{Reason: "the attempt was lost", Keep: true}})
+					}
+					require.Equal(t, wire.PeerFailure, h.next(&at).Failed.Kind)
+					require.NotNil(t, h.next(&at).Kept)
+					require.Equal(t, []string{"make", "prepare", "run", "abort", "close"}, part.called())
+				}
+				h.say(exitWord)
+				require.Nil(t, h.next(&at))
+				require.Equal(t, exitOK, h.end())
+				require.Empty(t, h.stderr.String())
+			})
+		})
+	}
+}
+
+// TestWorkerIsNotKept requires that the process of a worker ends with its attempt if another attempt
+// in it could not be trusted, or nobody wants one.
+func TestWorkerIsNotKept(t *testing.T) {
+	spec := specOf(t, squares, squaresArgs{N: 4}, 1)
+	lost := &peerlink.PeerError{Rank: 1, Reason: "has ended"}
+	withoutKeep := deployment(spec, 0, 1)
+	for _, c := range []struct {
+		name   string
+		deploy wire.ToWorker
+		part   *fakePart
+		words  []wire.ToWorker
+	}{
+		{name: "not asked for", deploy: withoutKeep, part: &fakePart{fail: map[string]error{"run": lost}}, words: []wire.ToWorker{prepareWord, startWord}},
+		{name: "an error of its own", deploy: keeping(spec, 1), part: &fakePart{fail: map[string]error{"run": errOwn}}, words: []wire.ToWorker{prepareWord, startWord}},
+		{name: "cancelled for good", deploy: keeping(spec, 1), part: &fakePart{}, words: []wire.ToWorker{prepareWord, cancelWord}},
+		{name: "output is left over", deploy: keeping(spec, 1), part: &fakePart{fail: map[string]error{"run": lost, "abort": errOwn}}, words: []wire.ToWorker{prepareWord, startWord}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				environment, _ := fakeEnv(c.part)
+				h := startWorker(t, environment)
+				at := 0
+				h.say(c.deploy)
+				require.NotNil(t, h.next(&at).Ready)
+				for i, m := range c.words {
+					h.say(m)
+					if i == 0 {
+						require.NotNil(t, h.next(&at).Prepared)
+					}
+				}
+				require.NotNil(t, h.next(&at).Failed)
+				require.Nil(t, h.next(&at), "it ends, and does not say that it is kept")
+				require.Equal(t, exitFailed, h.end())
+			})
+		})
+	}
+}
+
+// TestWorkerThatDoesNotStopIsNotKept requires that functions of the job which go on prevent the next
+// attempt in their process.
+func TestWorkerThatDoesNotStopIsNotKept(t *testing.T) {
+	spec := specOf(t, squares, squaresArgs{N: 4}, 1)
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		part := &fakePart{deaf: true, block: map[string]chan struct{}{"run": release}}
+		environment, _ := fakeEnv(part)
+		h := startWorker(t, environment)
+		at := 0
+		h.say(keeping(spec, 1))
+		require.NotNil(t, h.next(&at).Ready)
+		h.say(prepareWord)
+		require.NotNil(t, h.next(&at).Prepared)
+		h.say(startWord)
+		h.say(wire.ToWorker{Cancel: &wire.Cancel{Reason: "the attempt was lost", Keep: true}})
+		require.Contains(t, h.next(&at).Failed.Message, "did not end")
+		require.Nil(t, h.next(&at))
+		require.Equal(t, exitFailed, h.end())
+		close(release)
+	})
+}
+
+// TestWorkersLearnWhatIsHeld requires that what workers hold reaches the part of the plan, and that
+// damaged holdings fail the worker.
+func TestWorkersLearnWhatIsHeld(t *testing.T) {
+	spec := specOf(t, squares, squaresArgs{N: 4}, 1)
+	synctest.Test(t, func(t *testing.T) {
+		part := &fakePart{}
+		environment, _ := fakeEnv(part)
+		h := startWorker(t, environment)
+		at := 0
+		h.say(keeping(spec, 1))
+		require.Nil(t, h.next(&at).Ready.Held)
+		h.say(prepareWord)
+		require.NotNil(t, h.next(&at).Prepared)
+		held, err := heldCodec.Append(nil, heldOfWorker{Rows: []byte("rows")})
+		require.NoError(t, err)
+		start := startWord
+		start.Start = &wire.Start{Addresses: startWord.Start.Addresses, Held: [][]byte{held}}
+		h.say(start)
+		require.NotNil(t, h.next(&at).Finished)
+		require.Contains(t, part.called(), `continue ["rows"]`)
+		h.say(cancelWord)
+		require.Equal(t, exitFailed, h.end())
+	})
+	synctest.Test(t, func(t *testing.T) {
+		environment, _ := fakeEnv(&fakePart{})
+		h := startWorker(t, environment)
+		at := 0
+		h.say(keeping(spec, 1))
+		require.NotNil(t, h.next(&at).Ready)
+		h.say(prepareWord)
+		require.NotNil(t, h.next(&at).Prepared)
+		start := startWord
+		start.Start = &wire.Start{Addresses: startWord.Start.Addresses, Held: [][]byte{{0xc1}}}
+		h.say(start)
+		require.Contains(t, h.next(&at).Failed.Message, "what worker 0 has kept of earlier attempts")
+		require.Equal(t, exitFailed, h.end())
+	})
+}
