@@ -116,7 +116,15 @@ func (s *saver) start() {
 	}()
 }
 
-// Due implements task.Checkpointer.
+// Decide implements task.Checkpointer.
+func (s *saver) Decide(queue string, step int) task.Decision {
+	if s.Due(queue, step) {
+		return task.Decision{Purposes: task.Durable}
+	}
+	return task.Decision{}
+}
+
+// Due reports whether the state of a queue is to be written after a superstep.
 func (s *saver) Due(queue string, step int) bool {
 	if s.store == nil {
 		return false

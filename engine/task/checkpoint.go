@@ -12,27 +12,53 @@ import (
 )
 
 // Checkpointer decides when the states of queues are saved, and takes them. If the subtasks of a
-// queue are in several processes, each process has a Checkpointer. Due and Save are called from the
+// queue are in several processes, each process has a Checkpointer. Decide and Save are called from the
 // goroutines of the subtasks, which wait for them, so they must return soon.
 type Checkpointer interface {
 	// From returns the state from which a queue continues, or nil if the queue begins. It must be
 	// of the same superstep in all processes. Parts that no subtask of the process needs, as
 	// NeededParts says, may be empty. From is called before the subtasks start.
 	From(queue string) *Cut
-	// Due reports whether the state of a queue is to be saved after a superstep. It is called
-	// after each superstep, by subtask 0 of the queue, when the verdict is known.
-	Due(queue string, step int) bool
+	// Decide says whether the state of a queue is to be saved after a superstep. It is called by
+	// subtask 0 of the queue, when the verdict is known, after each superstep or as the decision
+	// before says.
+	Decide(queue string, step int) Decision
 	// Save takes what this process has of the state of a queue after a superstep, in all
-	// processes: after a superstep for which Due returned true, and after the last superstep in
+	// processes: after a superstep after which it is to be saved, and after the last superstep in
 	// any case. Nothing else refers to the memory of s.
 	Save(queue string, s *Saved)
 }
+
+// Decision says whether the state of a queue is saved.
+type Decision struct {
+	Purposes Purposes // 0 if it is not saved
+	// Next is the number of supersteps after which the next decision is made; 0 means 1. If the queue
+	// is in several processes and has no criterion, its subtasks meet only where a decision is made.
+	Next int
+}
+
+// Purposes says for what a state is saved.
+type Purposes uint8
+
+const (
+	// Durable means that the state is written to a store.
+	Durable Purposes = 1 << iota
+	// InMemory means that the state is copied to the memory of other processes.
+	InMemory
+
+	allPurposes = Durable | InMemory
+)
+
+// longestStride limits Decision.Next.
+const longestStride = 1 << 20
 
 // Saved is what one process has of the state of a queue after a superstep.
 type Saved struct {
 	// Cut has the parts of the subtasks in this process. Everything but Step, Last, Stopped and
 	// Parts is set only in the process with subtask 0.
 	Cut
+	// Purposes says for what the state is saved; after the last superstep it has all purposes.
+	Purposes Purposes
 	// Here is the range of the subtasks in this process, and Subtasks is the number of all.
 	Here     sharding.Range
 	Subtasks int
@@ -107,7 +133,7 @@ type saving struct {
 
 // save saves the state of the member after a superstep. The last member of this process to do so
 // passes the states to Env.Checkpoints.
-func (m *member) save(step int, last, stopped bool) error {
+func (m *member) save(step int, purposes Purposes, last, stopped bool) error {
 	m.current.Store(m.betweenStages)
 	return m.turn(func() error {
 		return m.call(m.betweenStages, func() (err error) {
@@ -131,7 +157,7 @@ func (m *member) save(step int, last, stopped bool) error {
 				all.Cut = *s.cut
 			}
 			all.Parts, s.cut = slices.Clone(s.parts), nil
-			all.Delay = slices.Max(s.took)
+			all.Delay, all.Purposes = slices.Max(s.took), purposes
 			clear(s.parts)
 			m.run.env.Checkpoints.Save(g.queue.Name, all)
 			return nil

@@ -17,6 +17,7 @@ import (
 type stateStore struct {
 	due  func(step int) bool // nil means never
 	from *Cut                // from which queue q continues
+	next int                 // Decision.Next
 
 	mu    sync.Mutex
 	asked []int
@@ -24,11 +25,14 @@ type stateStore struct {
 	err   error
 }
 
-func (k *stateStore) Due(queue string, step int) bool {
+func (k *stateStore) Decide(queue string, step int) Decision {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.asked = append(k.asked, step)
-	return k.due != nil && k.due(step)
+	if k.due != nil && k.due(step) {
+		return Decision{Purposes: Durable, Next: k.next}
+	}
+	return Decision{Next: k.next}
 }
 
 func (k *stateStore) From(queue string) *Cut {

@@ -25,6 +25,7 @@ type member struct {
 	betweenStages, criterion *link
 
 	handedOver bool // the member has handed over its state
+	meet       int  // superstep after which the members wait for a verdict again, if they may go on without
 
 	began    time.Time     // when the gang's first superstep began
 	stageEnd time.Duration // time from began to the end of the last stage
@@ -163,17 +164,19 @@ func (m *member) loop() (parallelism int, err error) {
 		if err := m.runStages(m.stages); err != nil {
 			return 0, err
 		}
-		v, err := m.verdict(step)
+		v, err := m.verdict(step, step == maxSteps)
 		last := v.stop || step == maxSteps
-		save := v.save || last && m.run.env.Checkpoints != nil
+		if last && m.run.env.Checkpoints != nil {
+			v.save = allPurposes
+		}
 		if err == nil {
-			err = m.settleStep(step, last || v.parallelism > 0, save)
+			err = m.settleStep(step, last || v.parallelism > 0, v.save != 0)
 		}
 		if err != nil {
 			return 0, m.failAt(m.current.Load(), err)
 		}
-		if save {
-			if err := m.save(step, last, v.stop); err != nil {
+		if v.save != 0 {
+			if err := m.save(step, v.save, last, v.stop); err != nil {
 				return 0, err
 			}
 		}
@@ -276,17 +279,15 @@ func (m *member) leftLoop(s *boundStage, err error) error {
 
 // verdict is the decision about a superstep that all members learn after its stages.
 type verdict struct {
-	stop        bool // the criterion has ended the queue
-	save        bool // the members save their state
-	parallelism int  // the parallelism of the next gang; 0 if the queue is not cut
+	stop        bool     // the criterion has ended the queue
+	save        Purposes // for what the members save their state; 0 if they do not
+	next        int      // supersteps until the next verdict, if members need not wait for others before
+	parallelism int      // the parallelism of the next gang; 0 if the queue is not cut
 }
 
 // word encodes the verdict for the broadcast.
 func (v verdict) word() int64 {
-	w := int64(v.parallelism) << 2
-	if v.save {
-		w |= 2
-	}
+	w := int64(v.parallelism)<<32 | int64(v.next)<<8 | int64(v.save)<<1
 	if v.stop {
 		w |= 1
 	}
@@ -294,7 +295,7 @@ func (v verdict) word() int64 {
 }
 
 func verdictOf(word int64) verdict {
-	return verdict{stop: word&1 != 0, save: word&2 != 0, parallelism: int(word >> 2)}
+	return verdict{stop: word&1 != 0, save: Purposes(word>>1) & allPurposes, next: int(word >> 8 & (1<<24 - 1)), parallelism: int(word >> 32)}
 }
 
 // verdict ends a superstep. Subtask 0 evaluates the criterion, if there is one, decides whether
@@ -309,8 +310,10 @@ func verdictOf(word int64) verdict {
 // broadcast, and no code relies on a synchronization between processes: After uses only the
 // results of its own collectives, and stages that communicate synchronize the members
 // themselves. So members continue at once, and may be in different supersteps if their stages
-// are independent. If queues may be cut or saved, members always synchronize.
-func (m *member) verdict(step int) (v verdict, err error) {
+// are independent. If queues may be saved, members synchronize in the first superstep, then as often
+// as each verdict says, and in the last superstep, whose number is known: a state is saved only when
+// all members have saved the state before. If queues may be cut, members always synchronize.
+func (m *member) verdict(step int, last bool) (v verdict, err error) {
 	g := m.gang
 	m.current.Store(m.betweenStages)
 	if m.index == 0 && g.queue.HasCriterion {
@@ -326,7 +329,7 @@ func (m *member) verdict(step int) (v verdict, err error) {
 		m.deciding += end - m.stageEnd
 		m.stageEnd = end
 	}
-	if g.multiProcess && !g.queue.HasCriterion && m.run.env.Regroup == nil && m.run.env.Checkpoints == nil {
+	if g.multiProcess && !g.queue.HasCriterion && m.run.env.Regroup == nil && (m.run.env.Checkpoints == nil || step < m.meet && !last) {
 		if m.context.Err() != nil {
 			return v, errStopped
 		}
@@ -337,7 +340,8 @@ func (m *member) verdict(step int) (v verdict, err error) {
 			return v, err
 		}
 		if c := m.run.env.Checkpoints; c != nil {
-			v.save = c.Due(g.queue.Name, step)
+			d := c.Decide(g.queue.Name, step)
+			v.save, v.next = d.Purposes&allPurposes, min(max(d.Next, 1), longestStride)
 		}
 	}
 	word, err := m.comm.BroadcastInt64(m.context, 0, v.word())
@@ -345,7 +349,9 @@ func (m *member) verdict(step int) (v verdict, err error) {
 		return v, err
 	}
 	m.countWaiting()
-	return verdictOf(word), nil
+	v = verdictOf(word)
+	m.meet = step + v.next
+	return v, nil
 }
 
 // countWaiting counts the time since the last stage as waiting for other members.

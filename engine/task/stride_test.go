@@ -1,0 +1,69 @@
+package task
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/engine/plan"
+)
+
+// TestDecisionsAreAsOftenAsTheySay requires that members in several processes decide in the first
+// superstep, then after as many supersteps as each decision says, and in the last one, if there is no
+// criterion; and that the states that are saved have the parts of all members at one superstep.
+func TestDecisionsAreAsOftenAsTheySay(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 300 {
+		most, next, criterion := 1+rng.IntN(20), rng.IntN(26), rng.IntN(2) == 0
+		p := 2 + rng.IntN(3)
+		workers := 1 + rng.IntN(p)
+		k := &partStore{stateStore: stateStore{next: next, due: func(step int) bool { return step%2 == 1 }}}
+		got := stepsOnly(most, criterion).runParts(t, context.Background(), p, workers, Env{Checkpoints: k}, func(int) hooks {
+			return queueHooks(&testGang{loop: func(int) *testLoop {
+				return &testLoop{stop: func(int) (bool, error) { return false, nil }}
+			}})
+		})
+		require.NoError(t, got.err)
+		var want []int
+		for step := 1; step <= most; step++ {
+			if workers == 1 || criterion || len(want) == 0 || step == most || step >= want[len(want)-1]+max(next, 1) {
+				want = append(want, step)
+			}
+		}
+		require.Equal(t, want, k.asked)
+		for _, step := range want {
+			if step%2 == 1 || step == most {
+				require.Equal(t, p, k.parts[step], "superstep %d", step)
+			}
+		}
+	}
+}
+
+// stepsOnly returns a graph with a queue that only counts its supersteps.
+func stepsOnly(most int, criterion bool) *testGraph {
+	return queueGraph(8, most, criterion, plan.Compute)
+}
+
+// partStore counts the parts that are saved of each superstep.
+type partStore struct {
+	stateStore
+	parts map[int]int
+}
+
+func (k *partStore) Save(_ string, s *Saved) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.parts == nil {
+		k.parts = make(map[int]int)
+	}
+	k.parts[s.Step] += len(s.Parts)
+}
+
+func TestVerdictWords(t *testing.T) {
+	for _, v := range []verdict{{}, {stop: true}, {save: InMemory, next: 1}, {stop: true, save: allPurposes, next: longestStride, parallelism: 1 << 14}} {
+		require.Equal(t, v, verdictOf(v.word()), fmt.Sprint(v))
+	}
+}
