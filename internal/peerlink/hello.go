@@ -20,11 +20,12 @@ const (
 	Control Kind = iota + 1 // control messages of a group: its members, heartbeats, and the first failure
 	Lane                    // messages of a channel between two ranks of a group
 	Rows                    // batches from one worker to another
+	Copies                  // copies of the states of queues, from one worker to another
 )
 
 // String returns the name of the kind, for errors.
 func (k Kind) String() string {
-	names := [...]string{"connection of kind 0", "control connection", "lane", "connection for rows"}
+	names := [...]string{"connection of kind 0", "control connection", "lane", "connection for rows", "connection for copies"}
 	if int(k) < len(names) {
 		return names[k]
 	}

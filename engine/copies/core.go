@@ -1,0 +1,215 @@
+package copies
+
+// core decides which messages a worker sends. It does no input or output: its caller tells it what
+// has happened, and passes on what it gives to send. The pieces themselves go from Store to Store
+// beside it.
+//
+// Every worker shares its pieces of a state: it sends a copy of each to the next workers. When all
+// copies are acknowledged, the worker reports that to worker 0. In worker 0, a state that is under
+// way has these phases:
+//
+//	             all workers have reported             all workers know
+//	collecting ─────────────────────────────► telling ──────────────────► settled
+//
+// What worker 0 tells is that the state is complete, or that it is void, because a worker could not
+// share its pieces. In the first case all Stores drop the older states of the queue, in the second
+// they drop the void one. Since a new state of a queue begins only when the one before is settled, a
+// Store holds one complete state of the queue and one that is under way, apart from the last one.
+type core struct {
+	worker, workers, copies int
+	store                   *Store
+	send                    func(to int, m message)
+	settled                 func() // called when a state is settled
+
+	own    map[State]debt      // states whose pieces this worker shares
+	begun  map[string]State    // newest state of each queue that this worker shares
+	rounds map[string][]*round // of worker 0: the states of each queue that are under way
+	told   map[string]State    // of worker 0: newest state of each queue that has left the phase collecting
+	free   []*round            // for reuse
+}
+
+// debt is what a worker still has to do for a state before it reports.
+type debt struct {
+	unacknowledged int
+	sent           bool // all copies are sent
+	void           bool // some could not be
+}
+
+// round is a state that is under way, in worker 0.
+type round struct {
+	State
+	reported []bool // by worker
+	missing  int    // workers that have not reported
+	untold   int    // workers that do not know yet what has become of the state
+	void     bool
+}
+
+// message is what a worker says to another. Each is acknowledged.
+type message struct {
+	kind kind
+	State
+	piece int  // of kindPiece
+	void  bool // of kindReport and kindOutcome
+}
+
+func newCore(worker, workers, copies int, store *Store, send func(int, message), settled func()) *core {
+	return &core{
+		worker: worker, workers: workers, copies: min(copies, workers-1), store: store, send: send, settled: settled,
+		own: make(map[State]debt), begun: make(map[string]State), rounds: make(map[string][]*round), told: make(map[string]State),
+	}
+}
+
+// begin begins to share a state. It returns false if the state is not newer than the one before.
+func (c *core) begin(s State) bool {
+	if before, ok := c.begun[s.Queue]; ok && s.compare(before) <= 0 {
+		return false
+	}
+	c.begun[s.Queue], c.own[s] = s, debt{}
+	if c.worker == 0 {
+		c.roundOf(s)
+	}
+	return true
+}
+
+// share sends the copies of a piece that the Store holds.
+func (c *core) share(s State, piece int) {
+	for i := range c.copies {
+		c.copyTo((c.worker+1+i)%c.workers, s, piece)
+	}
+}
+
+// copyTo sends one copy of a piece that the Store holds.
+func (c *core) copyTo(to int, s State, piece int) {
+	d, ok := c.own[s]
+	if !ok {
+		return
+	}
+	d.unacknowledged++
+	c.own[s] = d
+	c.send(to, message{kind: kindPiece, State: s, piece: piece})
+}
+
+// end says that no further pieces of a state are shared. If void is set, some could not be.
+func (c *core) end(s State, void bool) {
+	d, ok := c.own[s]
+	if !ok {
+		return
+	}
+	d.sent, d.void = true, void
+	c.own[s] = d
+	c.reportIfDone(s, d)
+}
+
+// acknowledged says that a worker has received a message.
+func (c *core) acknowledged(m message) {
+	switch m.kind {
+	case kindPiece:
+		if d, ok := c.own[m.State]; ok {
+			d.unacknowledged--
+			c.own[m.State] = d
+			c.reportIfDone(m.State, d)
+		}
+	case kindOutcome:
+		for _, r := range c.rounds[m.Queue] {
+			if r.State == m.State {
+				r.untold--
+				c.settle(r)
+				return
+			}
+		}
+	}
+}
+
+// received says that a message other than a piece has come from another worker. A message may come
+// several times.
+func (c *core) received(from int, m message) {
+	switch {
+	case m.kind == kindReport && c.worker == 0:
+		c.reported(from, m.State, m.void)
+	case m.kind == kindOutcome && m.void:
+		c.store.dropState(m.State)
+	case m.kind == kindOutcome:
+		c.store.Complete(m.State)
+	}
+}
+
+// underWay reports, in worker 0, whether a state of a queue is not settled.
+func (c *core) underWay(queue string) bool { return len(c.rounds[queue]) > 0 }
+
+// reportIfDone reports that this worker has shared its pieces of a state, if nothing is left to do.
+// A void state is reported no earlier than others, so that no piece of it comes after its end.
+func (c *core) reportIfDone(s State, d debt) {
+	if !d.sent || d.unacknowledged > 0 {
+		return
+	}
+	delete(c.own, s)
+	if c.worker == 0 {
+		c.reported(0, s, d.void)
+	} else {
+		c.send(0, message{kind: kindReport, State: s, void: d.void})
+	}
+}
+
+// reported notes the report of a worker.
+func (c *core) reported(from int, s State, void bool) {
+	r := c.roundOf(s)
+	if r == nil || r.reported[from] {
+		return
+	}
+	r.reported[from] = true
+	r.missing--
+	r.void = r.void || void
+	if r.missing == 0 {
+		c.tell(r)
+	}
+}
+
+// roundOf returns the round of a state. It begins one if there is none, unless the state has been
+// settled: then it returns nil.
+func (c *core) roundOf(s State) *round {
+	for _, r := range c.rounds[s.Queue] {
+		if r.State == s {
+			return r
+		}
+	}
+	if told, ok := c.told[s.Queue]; ok && s.compare(told) <= 0 {
+		return nil
+	}
+	r := &round{reported: make([]bool, c.workers)}
+	if n := len(c.free); n > 0 {
+		r, c.free = c.free[n-1], c.free[:n-1]
+		clear(r.reported)
+	}
+	r.State, r.missing, r.untold, r.void = s, c.workers, c.workers-1, false
+	c.rounds[s.Queue] = append(c.rounds[s.Queue], r)
+	return r
+}
+
+// tell tells all workers what has become of a state.
+func (c *core) tell(r *round) {
+	if told, ok := c.told[r.Queue]; !ok || r.compare(told) > 0 {
+		c.told[r.Queue] = r.State
+	}
+	m := message{kind: kindOutcome, State: r.State, void: r.void}
+	c.received(0, m)
+	for to := 1; to < c.workers; to++ {
+		c.send(to, m)
+	}
+	c.settle(r)
+}
+
+// settle ends a round if all workers know what has become of the state.
+func (c *core) settle(r *round) {
+	if r.untold > 0 {
+		return
+	}
+	under := c.rounds[r.Queue]
+	for i := range under {
+		if under[i] == r {
+			c.rounds[r.Queue] = append(under[:i], under[i+1:]...)
+			break
+		}
+	}
+	c.free = append(c.free, r)
+	c.settled()
+}

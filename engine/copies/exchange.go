@@ -1,0 +1,289 @@
+package copies
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/superstep-ml/superstep/internal/peerlink"
+)
+
+// Config describes an Exchange.
+type Config struct {
+	// Port is the port of this process. The Exchange must be closed before it.
+	Port *peerlink.Port
+	// Where returns the address of the port of another worker. It is called from any goroutine,
+	// before each connection.
+	Where func(worker int) string
+
+	Worker  int    // number of this worker, from 0
+	Workers int    // number of all workers
+	Attempt uint32 // number of the attempt of the job; connections of other attempts are refused
+
+	// Copies is how many other workers hold each piece, if there are as many; 0 means 1. So many
+	// workers may be lost at a time.
+	Copies int
+
+	// Store is what this process holds. It may be used by only one open Exchange.
+	Store *Store
+	// From has the states from which the attempt continues, as Choose has returned them. It is the
+	// same in all workers. The Store drops all others, and copies that are missing are made again.
+	From []Choice
+
+	// Patience is the time after which a connection on which a peer neither sends nor takes what
+	// it should is given up; 0 means 30 seconds. It is then made anew.
+	Patience time.Duration
+
+	Logger hclog.Logger // may be nil
+}
+
+// Exchange copies the states of queues between the workers of one attempt. Its methods may be called
+// from any goroutine.
+type Exchange struct {
+	cfg      Config
+	endpoint *peerlink.Opened
+
+	ctx  context.Context // ends when the Exchange closes
+	stop context.CancelFunc
+	work sync.WaitGroup
+	wake chan struct{} // has an element if there may be something to share
+
+	mu      sync.Mutex
+	closed  bool
+	core    *core
+	links   []*link             // by worker; nil for this one
+	waiting []shared            // states that are to be shared
+	accepts map[net.Conn]accept // accepted connections
+	changed chan struct{}       // closed when a state is settled; nil if nobody waits for that
+}
+
+// shared is a state that is to be shared.
+type shared struct {
+	State
+	first  int
+	pieces iter.Seq2[[]byte, error]
+}
+
+// New begins to exchange copies. The Exchange of an earlier attempt with the same Store must be
+// closed. The caller must close the Exchange.
+func New(cfg Config) (*Exchange, error) {
+	if err := cfg.complete(); err != nil {
+		return nil, err
+	}
+	x := &Exchange{cfg: cfg, wake: make(chan struct{}, 1), accepts: make(map[net.Conn]accept)}
+	x.ctx, x.stop = context.WithCancel(context.Background())
+	x.core = newCore(cfg.Worker, cfg.Workers, cfg.Copies, cfg.Store, x.send, x.settled)
+	x.links = make([]*link, cfg.Workers)
+	for w := range x.links {
+		if w != cfg.Worker {
+			x.links[w] = &link{x: x, to: w, wake: make(chan struct{}, 1)}
+		}
+	}
+	cfg.Store.keep(cfg.From)
+	var err error
+	x.endpoint, err = cfg.Port.Open(peerlink.Endpoint{Kind: peerlink.Copies, Epoch: cfg.Attempt, Serve: x.serve})
+	if err != nil {
+		x.stop()
+		return nil, fmt.Errorf("exchange copies of the states of queues: %w", err)
+	}
+	x.repair()
+	x.work.Go(x.shareAll)
+	return x, nil
+}
+
+// complete checks the configuration and sets its defaults.
+func (c *Config) complete() error {
+	switch {
+	case c.Port == nil || c.Store == nil || c.Where == nil && c.Workers > 1:
+		return errors.New("exchange copies of the states of queues: Port, Store and Where must be set")
+	case c.Worker < 0 || c.Worker >= c.Workers:
+		return fmt.Errorf("exchange copies of the states of queues: there is no worker %d of %d", c.Worker, c.Workers)
+	case c.Copies < 0 || c.Patience < 0:
+		return fmt.Errorf("exchange copies of the states of queues: Copies is %d and Patience %v: they must not be negative", c.Copies, c.Patience)
+	}
+	for _, choice := range c.From {
+		if err := choice.checkHolders(c.Workers); err != nil {
+			return fmt.Errorf("exchange copies of the states of queues: %w", err)
+		}
+	}
+	if c.Copies == 0 {
+		c.Copies = 1
+	}
+	if c.Patience == 0 {
+		c.Patience = 30 * time.Second
+	}
+	if c.Logger == nil {
+		c.Logger = hclog.NewNullLogger()
+	}
+	return nil
+}
+
+// repair makes the missing copies of the states from which the attempt continues.
+func (x *Exchange) repair() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, choice := range x.cfg.From {
+		x.core.begin(choice.State)
+		for _, l := range choice.lacks(x.cfg.Worker, x.cfg.Workers, x.cfg.Copies) {
+			x.core.copyTo(l.to, choice.State, l.piece)
+		}
+		x.core.end(choice.State, false)
+	}
+}
+
+// Share hands over what this worker has of a new state of a queue: pieces whose numbers begin with
+// first, each valid until the next is yielded. It returns at once, and a goroutine of the Exchange
+// ranges over the pieces. Every worker calls Share for every state, and with another set of pieces.
+// No new state may begin before worker 0 says that the one before is Settled, unless no superstep
+// follows. A state that is not newer than one that was shared is ignored.
+func (x *Exchange) Share(s State, first int, pieces iter.Seq2[[]byte, error]) {
+	if err := s.check(); err != nil {
+		x.cfg.Logger.Warn("the state of a queue cannot be copied", "error", err)
+		return
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.closed || !x.core.begin(s) {
+		return
+	}
+	x.waiting = append(x.waiting, shared{s, first, pieces})
+	wake(x.wake)
+}
+
+// Settled reports whether no state of a queue is under way, so that a new state may begin. Only
+// worker 0 knows that.
+func (x *Exchange) Settled(queue string) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return !x.core.underWay(queue)
+}
+
+// Await waits in worker 0 until no state of a queue is under way. A worker that leaves its job may
+// wait for that.
+func (x *Exchange) Await(ctx context.Context, queue string) error {
+	for {
+		x.mu.Lock()
+		if !x.core.underWay(queue) {
+			x.mu.Unlock()
+			return nil
+		}
+		if x.changed == nil {
+			x.changed = make(chan struct{})
+		}
+		changed := x.changed
+		x.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return fmt.Errorf("the state of queue %q is not copied yet: %w", queue, context.Cause(ctx))
+		case <-x.ctx.Done():
+			return fmt.Errorf("the state of queue %q is not copied: %w", queue, errClosed)
+		}
+	}
+}
+
+var errClosed = errors.New("the exchange of copies is closed")
+
+// Close ends the Exchange, and returns when its goroutines have ended. The Store stays as it is.
+// Closing again does nothing.
+func (x *Exchange) Close() {
+	x.mu.Lock()
+	x.closed = true
+	x.mu.Unlock()
+	x.stop()
+	x.endpoint.Close()
+	x.mu.Lock()
+	for nc := range x.accepts {
+		nc.Close()
+	}
+	x.mu.Unlock()
+	x.work.Wait()
+}
+
+// wake puts an element into a channel that has room for one, unless it has one.
+func wake(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// shareAll shares the waiting states until the Exchange closes.
+func (x *Exchange) shareAll() {
+	for {
+		x.mu.Lock()
+		var s shared
+		n := len(x.waiting)
+		if n > 0 {
+			s = x.waiting[0]
+			copy(x.waiting, x.waiting[1:])
+			x.waiting[n-1] = shared{}
+			x.waiting = x.waiting[:n-1]
+		}
+		x.mu.Unlock()
+		if n > 0 {
+			x.share(s)
+			continue
+		}
+		select {
+		case <-x.wake:
+		case <-x.ctx.Done():
+			return
+		}
+	}
+}
+
+// share puts the pieces of a state into the Store, and sends copies. If a piece fails, the state is
+// given up, and the job goes on: a later state may be copied.
+func (x *Exchange) share(s shared) {
+	number, failed := s.first, error(nil)
+	for data, err := range s.pieces {
+		if x.ctx.Err() != nil {
+			return
+		}
+		if err == nil {
+			err = x.cfg.Store.Put(s.State, number, data)
+		}
+		if failed = err; err != nil {
+			break
+		}
+		x.mu.Lock()
+		x.core.share(s.State, number)
+		x.mu.Unlock()
+		number++
+	}
+	if failed != nil {
+		x.cfg.Logger.Warn("the state of a queue is not copied", "queue", s.Queue, "superstep", s.Superstep, "error", failed)
+	}
+	x.mu.Lock()
+	x.core.end(s.State, failed != nil)
+	x.mu.Unlock()
+}
+
+// send queues a message for another worker. mu is held.
+func (x *Exchange) send(to int, m message) {
+	if x.closed {
+		return
+	}
+	l := x.links[to]
+	l.queue = append(l.queue, m)
+	if !l.running {
+		l.running = true
+		x.work.Go(l.run)
+	}
+	wake(l.wake)
+}
+
+// settled tells those that wait that a state is settled. mu is held.
+func (x *Exchange) settled() {
+	if x.changed != nil {
+		close(x.changed)
+		x.changed = nil
+	}
+}

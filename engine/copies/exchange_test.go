@@ -1,0 +1,159 @@
+package copies
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestLosses shares several states of two queues between two to five workers. Whichever workers are
+// then lost, as many as there are copies, the rest of the workers must hold the newest state. The
+// next attempt must get its pieces from them, and hold as many copies again, so that the same number
+// of workers may be lost once more.
+func TestLosses(t *testing.T) {
+	for workers := 2; workers <= 5; workers++ {
+		for copies := 1; copies <= min(3, workers-1); copies++ {
+			t.Run(fmt.Sprintf("workers=%d,copies=%d", workers, copies), func(t *testing.T) {
+				g := newGroup(t, workers, func(_ int, c *Config) { c.Copies = copies })
+				var newest []State
+				for _, queue := range []string{"means", "trees"} {
+					s := State{Queue: queue, Of: 1 + 2*workers}
+					for s.Superstep = 1; s.Superstep <= 3; s.Superstep++ {
+						g.shareAll(s)
+						require.True(t, g.xs[0].Settled(queue))
+						newest = append(newest[:len(newest):len(newest)], s)
+					}
+				}
+				newest = []State{newest[2], newest[5]}
+				for lost := range subsets(workers, copies) {
+					choices := Choose(g.held(g.others(lost...)...))
+					require.Equal(t, newest, []State{choices[0].State, choices[1].State}, "without %v", lost)
+				}
+				for lost := range subsets(workers, copies) {
+					held := make([][]Held, workers)
+					for _, w := range g.others(lost...) {
+						held[w] = g.stores[w].Held()
+					}
+					n := g.next(g.others(lost...))
+					choices := Choose(held)
+					n.start(choices)
+					for _, c := range choices {
+						for w := range n.xs {
+							n.requireFetched(w, c)
+						}
+						require.NoError(t, n.xs[0].Await(soon(t), c.Queue))
+					}
+					for again := range subsets(workers, copies) {
+						choices := Choose(n.held(n.others(again...)...))
+						require.Equal(t, newest, []State{choices[0].State, choices[1].State}, "without %v and %v", lost, again)
+					}
+					g = n
+				}
+			})
+		}
+	}
+}
+
+// TestOneStateIsKept requires that each Store holds only the newest state once it is settled.
+func TestOneStateIsKept(t *testing.T) {
+	const workers = 4
+	g := newGroup(t, workers, func(_ int, c *Config) { c.Copies = 2 })
+	s := State{Queue: "means", Of: 9}
+	for s.Superstep = 1; s.Superstep <= 5; s.Superstep++ {
+		g.shareAll(s)
+		for w := range workers {
+			var want []int
+			var size int64
+			for i := range s.Of {
+				for owner := range workers {
+					if lo, hi := numbersOf(s, owner, workers); lo <= i && i < hi && (w-owner+workers)%workers <= 2 {
+						want, size = append(want, i), size+int64(sizeOf(s, i))
+					}
+				}
+			}
+			require.Equal(t, []Held{{s, want}}, g.stores[w].Held(), "worker %d", w)
+			require.Equal(t, size, g.stores[w].Size())
+		}
+	}
+}
+
+// TestLastStateDoesNotWait shares the state after the last superstep while the one before is under
+// way, as one worker has not shared it yet.
+func TestLastStateDoesNotWait(t *testing.T) {
+	g := newGroup(t, 3, nil)
+	before := State{Queue: "means", Superstep: 4, Of: 4}
+	last := State{Queue: "means", Superstep: 5, Ended: true, Of: 4}
+	g.shareAll(State{Queue: "means", Superstep: 3, Of: 4})
+	g.share(0, before)
+	g.share(1, before)
+	require.False(t, g.xs[0].Settled("means"))
+	g.share(0, last)
+	g.share(1, last)
+	g.share(2, before)
+	g.share(2, last)
+	require.NoError(t, g.xs[0].Await(soon(t), "means"))
+	for lost := range 3 {
+		require.Equal(t, last, Choose(g.held(g.others(lost)...))[0].State)
+	}
+	for w := range 3 {
+		require.Len(t, g.stores[w].Held(), 1)
+	}
+	g.share(0, before)
+	require.True(t, g.xs[0].Settled("means"), "an older state must be ignored")
+}
+
+// TestAlone requires that a worker without others keeps its states.
+func TestAlone(t *testing.T) {
+	g := newGroup(t, 1, func(_ int, c *Config) { c.Where = nil })
+	s := State{Queue: "means", Of: 3}
+	for s.Superstep = 1; s.Superstep <= 3; s.Superstep++ {
+		g.shareAll(s)
+		choices := Choose(g.held(0))
+		require.Len(t, choices, 1)
+		require.Equal(t, s, choices[0].State)
+		g.requireFetched(0, choices[0])
+	}
+}
+
+// TestPieceThatFails lets a worker fail to encode a piece. The state must be given up everywhere, the
+// one before must be kept, and the next one must be copied.
+func TestPieceThatFails(t *testing.T) {
+	g := newGroup(t, 3, nil)
+	s := State{Queue: "means", Superstep: 1, Of: 4}
+	g.shareAll(s)
+	void := State{Queue: "means", Superstep: 2, Of: 4}
+	g.share(0, void)
+	g.share(2, void)
+	g.xs[1].Share(void, 2, func(yield func([]byte, error) bool) {
+		if yield([]byte("some"), nil) {
+			yield(nil, errors.New("an object has no codec"))
+		}
+	})
+	require.NoError(t, g.xs[0].Await(soon(t), "means"))
+	for w := range 3 {
+		held := g.stores[w].Held()
+		require.Len(t, held, 1)
+		require.Equal(t, s, held[0].State)
+	}
+	next := State{Queue: "means", Superstep: 3, Of: 4}
+	g.shareAll(next)
+	for lost := range 3 {
+		require.Equal(t, next, Choose(g.held(g.others(lost)...))[0].State)
+	}
+}
+
+// TestAwaitEnds requires that Await ends with its context and with the Exchange, and says why.
+func TestAwaitEnds(t *testing.T) {
+	g := newGroup(t, 2, nil)
+	g.share(0, State{Queue: "means", Superstep: 1, Of: 3})
+	ctx, cancel := context.WithCancelCause(soon(t))
+	cancel(errors.New("the worker leaves now"))
+	require.EqualError(t, g.xs[0].Await(ctx, "means"), `the state of queue "means" is not copied yet: the worker leaves now`)
+	g.xs[0].Close()
+	require.ErrorIs(t, g.xs[0].Await(soon(t), "means"), errClosed)
+	g.share(0, State{Queue: "trees", Superstep: 1, Of: 3})
+	require.True(t, g.xs[0].Settled("trees"), "Share must do nothing after Close")
+}

@@ -1,0 +1,312 @@
+package copies
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/superstep-ml/superstep/internal/checksum"
+)
+
+// maxStates is the largest number of states of a queue that a Store holds: the newest that is
+// complete, one that is under way, and one after which no superstep follows.
+const maxStates = 3
+
+// Store is what a process holds of the states of queues. It outlives the attempts of a job. The zero
+// value is an empty Store. Its methods may be called from any goroutine.
+type Store struct {
+	mu     sync.Mutex
+	queues map[string]*shelf
+	size   int64
+}
+
+// shelf is what a Store has of one queue.
+type shelf struct {
+	complete State     // newest state that is known to be complete; its Of is 0 if there is none
+	states   []*heldOf // the oldest first
+	emptied  []*heldOf // for reuse
+	spare    []*piece  // for reuse, the oldest first
+	bytes    int64     // capacity of the pieces of states
+	spared   int64     // capacity of spare
+}
+
+// heldOf has the held pieces of a state, by number.
+type heldOf struct {
+	State
+	pieces map[int]*piece
+}
+
+// piece is a piece of a state in memory.
+type piece struct {
+	data  []byte
+	sum   checksum.Sum // of data
+	users int          // the Store while it holds the piece, and those who read it (guarded by Store.mu)
+	lent  bool         // data was returned by Store.Piece, so it is not reused (guarded by Store.mu)
+	shelf *shelf
+}
+
+// Put copies a piece of a state into the Store. It ignores a piece that the Store holds already, or
+// that is of a state older than one that is known to be complete.
+func (s *Store) Put(state State, number int, data []byte) error {
+	if err := state.checkPiece(number, len(data)); err != nil {
+		return err
+	}
+	if !s.wants(state, number) {
+		return nil
+	}
+	p := s.take(state.Queue, len(data))
+	if cap(p.data) < len(data) {
+		p.data = make([]byte, 0, roomFor(len(data)))
+	}
+	p.sum = 0
+	for rest := data; len(rest) > 0; {
+		part := rest[:min(len(rest), checksum.PieceBytes)]
+		p.data, p.sum, rest = append(p.data, part...), p.sum.Add(part), rest[len(part):]
+	}
+	s.put(state, number, p)
+	return nil
+}
+
+// Piece returns a piece, or nil if the Store does not hold it. The caller must not modify it.
+func (s *Store) Piece(state State, number int) []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.find(state, number)
+	if p == nil {
+		return nil
+	}
+	p.lent = true
+	return p.data
+}
+
+// Held says what the Store holds, sorted by queue. The states of a queue begin with the oldest.
+func (s *Store) Held() (all []Held) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, queue := range slices.Sorted(maps.Keys(s.queues)) {
+		for _, h := range s.queues[queue].states {
+			all = append(all, Held{h.State, slices.Sorted(maps.Keys(h.pieces))})
+		}
+	}
+	return all
+}
+
+// Complete says that every piece of a state is held by all workers that should hold it. The Store
+// drops the older states of the queue, and refuses their pieces from now on.
+func (s *Store) Complete(state State) {
+	if state.check() != nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	q := s.shelf(state.Queue)
+	if q.complete.Of > 0 && state.compare(q.complete) <= 0 {
+		return
+	}
+	s.known(q, state)
+	s.drop(q, func(held State) bool { return held != state && held.compare(state) <= 0 })
+}
+
+// Size returns the number of bytes of the pieces. The Store may keep as much again for reuse.
+func (s *Store) Size() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.size
+}
+
+// keep drops all states but the given ones, from which an attempt continues. These are complete.
+// What was known about others is forgotten, as the attempt may do supersteps again.
+func (s *Store) keep(choices []Choice) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for queue, q := range s.queues {
+		s.drop(q, func(held State) bool {
+			return !slices.ContainsFunc(choices, func(c Choice) bool { return c.State == held })
+		})
+		if len(q.states) == 0 {
+			delete(s.queues, queue)
+		}
+	}
+	for _, c := range choices {
+		s.known(s.shelf(c.Queue), c.State)
+	}
+}
+
+// dropState drops a state that will never be complete.
+func (s *Store) dropState(state State) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if q := s.queues[state.Queue]; q != nil && q.complete != state {
+		s.drop(q, func(held State) bool { return held == state })
+	}
+}
+
+// wants reports whether the Store would hold a piece of which it is given a copy.
+func (s *Store) wants(state State, number int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.shelf(state.Queue).refuses(state) && s.find(state, number) == nil
+}
+
+// refuses reports whether the state is older than one that is known to be complete.
+func (q *shelf) refuses(state State) bool {
+	return q.complete.Of > 0 && state != q.complete && state.compare(q.complete) <= 0
+}
+
+// take returns a piece with the memory of a dropped one that has room for n bytes, or else without
+// memory. Its data is empty. The caller passes it to put or release.
+func (s *Store) take(queue string, n int) *piece {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	q := s.shelf(queue)
+	best := -1
+	for i, p := range q.spare {
+		if c := cap(p.data); c >= n && c <= 2*roomFor(n) && (best < 0 || c < cap(q.spare[best].data)) {
+			best = i
+		}
+	}
+	if best < 0 {
+		return &piece{users: 1, shelf: q}
+	}
+	p := q.spare[best]
+	q.spare = slices.Delete(q.spare, best, best+1)
+	q.spared -= int64(cap(p.data))
+	p.data, p.users = p.data[:0], 1
+	return p
+}
+
+// roomFor returns the capacity of the memory of a piece of n bytes. It leaves room for the next
+// state, whose piece with the same number may be somewhat longer.
+func roomFor(n int) int { return n + n/8 + 64 }
+
+// put puts a piece from take into the Store, which it belongs to from then on.
+func (s *Store) put(state State, number int, p *piece) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	q := s.shelf(state.Queue)
+	if q.refuses(state) || s.find(state, number) != nil {
+		s.released(p)
+		return
+	}
+	if p.shelf = q; p.data == nil {
+		p.data = []byte{} // nil would say that it is not held
+	}
+	s.held(q, state).pieces[number] = p
+	s.size += int64(len(p.data))
+	q.bytes += int64(cap(p.data))
+	if len(q.states) <= maxStates {
+		return
+	}
+	unknown := slices.IndexFunc(q.states, func(h *heldOf) bool { return h.State != q.complete })
+	oldest := q.states[unknown].State
+	s.drop(q, func(held State) bool { return held == oldest })
+}
+
+// acquire returns a piece that the Store does not reuse before it is released, or nil.
+func (s *Store) acquire(state State, number int) *piece {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.find(state, number)
+	if p != nil {
+		p.users++
+	}
+	return p
+}
+
+// release ends the use of a piece from acquire or take.
+func (s *Store) release(p *piece) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.released(p)
+}
+
+// The following methods are called with mu held.
+
+// shelf returns what the Store has of a queue. It adds an empty shelf if there is none.
+func (s *Store) shelf(queue string) *shelf {
+	q := s.queues[queue]
+	if q == nil {
+		if s.queues == nil {
+			s.queues = make(map[string]*shelf)
+		}
+		q = &shelf{}
+		s.queues[strings.Clone(queue)] = q
+	}
+	return q
+}
+
+// known notes the newest state of a queue that is complete.
+func (s *Store) known(q *shelf, state State) {
+	q.complete = state
+	if state.Ended { // no further state comes
+		q.spare, q.spared, q.emptied = nil, 0, nil
+	}
+}
+
+// find returns a held piece, or nil.
+func (s *Store) find(state State, number int) *piece {
+	if q := s.queues[state.Queue]; q != nil {
+		for _, h := range q.states {
+			if h.State == state {
+				return h.pieces[number]
+			}
+		}
+	}
+	return nil
+}
+
+// held returns the held pieces of a state. It adds the state if there is none.
+func (s *Store) held(q *shelf, state State) *heldOf {
+	at, found := slices.BinarySearchFunc(q.states, state, func(h *heldOf, t State) int {
+		if c := h.compare(t); c != 0 {
+			return c
+		}
+		return h.Of - t.Of
+	})
+	if found {
+		return q.states[at]
+	}
+	h := &heldOf{pieces: make(map[int]*piece)}
+	if n := len(q.emptied); n > 0 {
+		h, q.emptied = q.emptied[n-1], q.emptied[:n-1]
+	}
+	h.State = state
+	q.states = slices.Insert(q.states, at, h)
+	return h
+}
+
+// drop drops the states for which gone returns true.
+func (s *Store) drop(q *shelf, gone func(State) bool) {
+	q.states = slices.DeleteFunc(q.states, func(h *heldOf) bool {
+		if !gone(h.State) {
+			return false
+		}
+		for _, p := range h.pieces {
+			s.size -= int64(len(p.data))
+			q.bytes -= int64(cap(p.data))
+		}
+		for _, p := range h.pieces {
+			s.released(p)
+		}
+		clear(h.pieces)
+		q.emptied = append(q.emptied, h)
+		return true
+	})
+}
+
+// released ends a use of a piece. When nobody uses it any more, its memory is kept for reuse. Of a
+// queue, at most as much is kept as its states take.
+func (s *Store) released(p *piece) {
+	p.users--
+	q := p.shelf
+	if p.users > 0 || p.lent || q.complete.Ended || cap(p.data) == 0 {
+		return
+	}
+	q.spare, q.spared = append(q.spare, p), q.spared+int64(cap(p.data))
+	n := 0
+	for ; q.spared > q.bytes; n++ {
+		q.spared -= int64(cap(q.spare[n].data))
+	}
+	q.spare = slices.Delete(q.spare, 0, n)
+}
