@@ -3,13 +3,15 @@ package engine
 import (
 	"fmt"
 
+	"github.com/superstep-ml/superstep/engine/copies"
 	"github.com/superstep-ml/superstep/internal/wire"
 	"github.com/superstep-ml/superstep/shared"
 )
 
 // heldOfWorker is what a worker process has kept of earlier attempts. It is in wire.Ready.
 type heldOfWorker struct {
-	Rows []byte `msgpack:"rows"` // what task.Retained.Held returned
+	Rows   []byte `msgpack:"rows"`   // what task.Retained.Held returned
+	Copies []byte `msgpack:"copies"` // of copies.Store.Held
 }
 
 // heldCodec is the codec of heldOfWorker. It checks every length that it reads.
@@ -18,10 +20,28 @@ var heldCodec = shared.Msgpack[heldOfWorker]()
 // held returns what the process has kept, encoded, or nil if that is nothing.
 func (p *workerProcess) held() ([]byte, error) {
 	rows, err := p.retained.Held()
-	if err != nil || rows == nil {
+	if err != nil {
 		return nil, err
 	}
-	return heldCodec.Append(nil, heldOfWorker{Rows: rows})
+	h := heldOfWorker{Rows: rows}
+	if states := p.copies.Held(); len(states) > 0 {
+		h.Copies = copies.AppendHeld(nil, states)
+	}
+	if h.Rows == nil && h.Copies == nil {
+		return nil, nil
+	}
+	return heldCodec.Append(nil, h)
+}
+
+// decodeHeld decodes what worker i has kept.
+func decodeHeld(i int, data []byte) (h heldOfWorker, err error) {
+	if len(data) == 0 {
+		return h, nil
+	}
+	if h, err = heldCodec.Decode(data); err != nil {
+		return h, fmt.Errorf("what worker %d has kept of earlier attempts: %w", i, err)
+	}
+	return h, nil
 }
 
 // continueRun tells the part of the plan what the workers have kept of earlier attempts, if they have
@@ -32,12 +52,9 @@ func (j *workerJob) continueRun(held [][]byte) error {
 	}
 	rows := make([][]byte, len(held))
 	for i, data := range held {
-		if len(data) == 0 {
-			continue
-		}
-		h, err := heldCodec.Decode(data)
+		h, err := decodeHeld(i, data)
 		if err != nil {
-			return clusterFault(fmt.Errorf("what worker %d has kept of earlier attempts: %w", i, err))
+			return clusterFault(err)
 		}
 		rows[i] = h.Rows
 	}

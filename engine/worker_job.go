@@ -30,6 +30,7 @@ type workerJob struct {
 	progress *workerProgress
 
 	checkpoints *workerCheckpoints // nil if the job has none
+	copies      *workerCopies      // nil if there are none
 
 	smallPages func() // ends the effect of config.hugePages; nil before it is called
 }
@@ -84,7 +85,7 @@ func (j *workerJob) build(ctx context.Context) workOutcome {
 	if ctx.Err() != nil { // the job's function has no context, so it did not end with ctx
 		return failed(context.Cause(ctx))
 	}
-	j.checkpoints = j.newCheckpoints(c)
+	j.checkpoints, j.copies = j.newCheckpoints(c), j.newCopies()
 	if d.Mode == wire.CommitMode {
 		return j.resume()
 	}
@@ -263,6 +264,9 @@ func (e untitled) Unwrap() error { return e.error }
 func (j *workerJob) prepare(ctx context.Context) workOutcome {
 	origin, err := j.openCheckpoints(ctx)
 	if err == nil {
+		origin, err = j.copies.chooseCopies(j.worker.prepare.Held, origin)
+	}
+	if err == nil {
 		err = j.part.Prepare()
 	}
 	var store *storeError
@@ -286,6 +290,9 @@ func (j *workerJob) run(ctx context.Context, s *wire.Start) workOutcome {
 		return workOutcome{event: workFailed, err: clusterFault(fmt.Errorf("connect to the other workers: %w", err))}
 	}
 	if err := j.joinCheckpoints(ctx, s.Origin); err != nil {
+		return workOutcome{event: workFailed, err: err}
+	}
+	if err := j.startCopies(ctx, s); err != nil {
 		return workOutcome{event: workFailed, err: err}
 	}
 	if err := j.continueRun(s.Held); err != nil {
@@ -334,6 +341,7 @@ func (j *workerJob) close() {
 		j.plane.Abandon()
 	}
 	j.closeCheckpoints(endLeft)
+	j.copies.close()
 	if j.part != nil {
 		j.part.Close()
 	}

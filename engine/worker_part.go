@@ -122,9 +122,7 @@ func (j *workerJob) connect(c *config) error {
 		Collector: j.builder.store, Progress: j.progress.event, Advise: j.builder.advise,
 		AbandonAfter: environment.stopTimeout, Network: counted,
 	}
-	if j.checkpoints != nil {
-		env.Checkpoints = j.checkpoints
-	}
+	env.Checkpoints = j.states()
 	if d.Keep {
 		env.Retained = j.worker.retained
 	}

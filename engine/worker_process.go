@@ -9,13 +9,14 @@ import (
 	"runtime/debug"
 	"sync"
 
+	"github.com/superstep-ml/superstep/engine/copies"
 	"github.com/superstep-ml/superstep/engine/task"
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
 // A worker process is kept for the next attempt of its job if its attempt has ended because of other
 // processes. It then has aborted what it had begun, and closed its data plane and its part of the
-// plan. What it has left is the rows of queues (task.Retained).
+// plan. What it has left is the rows of queues (task.Retained) and states of queues (copies.Store).
 
 // workerProcess is what a worker process has in all attempts of its job.
 type workerProcess struct {
@@ -29,6 +30,7 @@ type workerProcess struct {
 	ended    func()        // closes done
 	attempts int           // number of attempts that were deployed here
 	retained *task.Retained
+	copies   *copies.Store
 }
 
 // newWorkerProcess begins to send heartbeats.
@@ -36,7 +38,7 @@ func newWorkerProcess(environment workerEnv) *workerProcess {
 	p := &workerProcess{
 		env:   environment,
 		heard: make(chan *wire.ToWorker), unsent: make(chan error, 1),
-		gone: make(chan struct{}), done: make(chan struct{}), retained: task.NewRetained(),
+		gone: make(chan struct{}), done: make(chan struct{}), retained: task.NewRetained(), copies: &copies.Store{},
 	}
 	p.ended = sync.OnceFunc(func() { close(p.done) })
 	frames := wire.NewWriter[wire.FromWorker](p.env.out)

@@ -98,6 +98,7 @@ type worker struct {
 	lastMessage string // name of the task manager's latest message
 	saves       savesOfWorker
 	job         *workerJob       // nil before the worker has received its deployment
+	prepare     *wire.Prepare    // the message that doPrepare handles
 	start       *wire.Start      // the message that doRun handles
 	commit      *wire.Commit     // the message that doCommit handles
 	cancelled   *wire.Cancel     // the message that told the worker to stop; nil if there was none
@@ -147,6 +148,7 @@ func (w *worker) eventOf(m *wire.ToWorker) workerEvent {
 		w.job = newWorkerJob(w, m.Deployment)
 		return hearDeploy
 	case m.Prepare != nil && first && !resumes:
+		w.prepare = m.Prepare
 		return hearPrepare
 	case m.Start != nil && (w.state == workerPrepared) == first && !resumes:
 		w.start = m.Start

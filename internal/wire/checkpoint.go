@@ -83,10 +83,14 @@ type OriginQueue struct {
 	Name      string `msgpack:"name" json:"name"`
 	Superstep int    `msgpack:"superstep" json:"superstep"`             // the last superstep that was done
 	Ended     bool   `msgpack:"ended,omitempty" json:"ended,omitempty"` // no superstep follows
+	// InMemory says that the state was in the memory of the job's workers, and not in a checkpoint.
+	InMemory bool `msgpack:"in_memory,omitempty" json:"in_memory,omitempty"`
 }
 
 // Begins reports whether all queues begin at superstep 1.
-func (o *Origin) Begins() bool { return o.Number == 0 && o.Savepoint == 0 }
+func (o *Origin) Begins() bool {
+	return o.Number == 0 && o.Savepoint == 0 && !slices.ContainsFunc(o.Queues, func(q OriginQueue) bool { return q.InMemory })
+}
 
 // Beyond reports whether a queue that has not ended has done more supersteps in o than in from, which
 // is nil if all queues begin at superstep 1. Otherwise an attempt that began with from and ends with o
@@ -114,9 +118,14 @@ func (o *Origin) String() string {
 		if q.Ended {
 			where[i] = fmt.Sprintf("queue %q has done all of its %d supersteps", q.Name, q.Superstep)
 		}
+		if q.InMemory {
+			where[i] += " (from memory)"
+		}
 	}
 	from := fmt.Sprintf("checkpoint %d", o.Number)
 	switch {
+	case o.Number == 0 && o.Savepoint == 0:
+		return strings.Join(where, ", ")
 	case o.Number == 0:
 		from = fmt.Sprintf("savepoint %d", o.Savepoint)
 	case o.Savepoint > 0:

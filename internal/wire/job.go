@@ -89,8 +89,29 @@ type RunOptions struct {
 	CheckBroadcasts bool   `msgpack:"check_broadcasts"`
 	CheckState      bool   `msgpack:"check_state,omitempty"`
 	LogLevel        string `msgpack:"log_level"`
+	// Copies is the number of other workers in whose memory each worker keeps copies of the states of
+	// queues: 0 means DefaultCopies, and NoCopies none.
+	Copies int `msgpack:"copies,omitempty"`
 	// Checkpoints is nil if the states of the job's queues are not saved.
 	Checkpoints *Checkpoints `msgpack:"checkpoints,omitempty"`
+}
+
+// Values of RunOptions.Copies.
+const (
+	DefaultCopies = 1
+	NoCopies      = -1
+	MaxCopies     = 3
+)
+
+// NumberOfCopies returns the number of copies.
+func (o *RunOptions) NumberOfCopies() int {
+	switch {
+	case o.Copies == 0:
+		return DefaultCopies
+	case o.Copies < 0:
+		return 0
+	}
+	return min(o.Copies, MaxCopies)
 }
 
 // JobState is the state of a job. The core of the job manager defines its transitions.

@@ -1,0 +1,232 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/superstep-ml/superstep/engine/copies"
+	"github.com/superstep-ml/superstep/engine/task"
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+// workerCopies copies the states of queues to the memory of other workers of the attempt, and has
+// those that earlier attempts have left there. Worker 0 chooses, when the sinks begin, which queues
+// continue from memory, and all workers fetch what they need when the attempt starts.
+type workerCopies struct {
+	job      *workerJob
+	exchange *copies.Exchange     // nil until the attempt starts
+	from     map[string]*task.Cut // states from which queues continue
+
+	mu    sync.Mutex
+	paces map[string]*copyPace
+}
+
+// newCopies returns the copies of a worker, or nil if it makes none: because nobody wants them, or
+// there is no other worker, or no attempt would follow.
+func (j *workerJob) newCopies() *workerCopies {
+	d := j.deployment
+	if d.Mode != wire.RunMode || !d.Keep || len(d.Slots) < 2 && j.worker.copies.Size() == 0 || d.Spec.Run.NumberOfCopies() == 0 {
+		return nil
+	}
+	return &workerCopies{job: j, from: make(map[string]*task.Cut), paces: make(map[string]*copyPace)}
+}
+
+// chooseCopies adds the queues that continue from memory to origin, from which the other queues
+// continue; nil means that they begin at superstep 1. It is called on worker 0.
+func (c *workerCopies) chooseCopies(held [][]byte, origin *wire.Origin) (*wire.Origin, error) {
+	if c == nil {
+		return origin, nil
+	}
+	choices, err := choicesOf(held)
+	if err != nil {
+		return nil, err
+	}
+	for _, choice := range choices {
+		if !c.known(choice.Queue) {
+			continue
+		}
+		q := wire.OriginQueue{Name: choice.Queue, Superstep: choice.Superstep, Ended: choice.Ended, InMemory: true}
+		if origin == nil {
+			origin = &wire.Origin{}
+		}
+		i := slices.IndexFunc(origin.Queues, func(o wire.OriginQueue) bool { return o.Name == q.Name })
+		switch {
+		case i < 0:
+			origin.Queues = append(origin.Queues, q)
+		case q.Superstep > origin.Queues[i].Superstep || q.Ended && !origin.Queues[i].Ended:
+			origin.Queues[i] = q
+		}
+	}
+	return origin, nil
+}
+
+// known reports whether the job has a queue of this name.
+func (c *workerCopies) known(queue string) bool {
+	for _, q := range c.job.plan.Queues {
+		if q.Name == queue {
+			return true
+		}
+	}
+	return false
+}
+
+// choicesOf returns what copies.Choose chooses of what the workers hold.
+func choicesOf(held [][]byte) ([]copies.Choice, error) {
+	all := make([][]copies.Held, len(held))
+	for i, data := range held {
+		h, err := decodeHeld(i, data)
+		if err == nil && len(h.Copies) > 0 {
+			all[i], err = copies.DecodeHeld(h.Copies)
+		}
+		if err != nil {
+			return nil, clusterFault(err)
+		}
+	}
+	return copies.Choose(all), nil
+}
+
+// startCopies begins to copy states, and fetches those from which queues continue.
+func (j *workerJob) startCopies(ctx context.Context, s *wire.Start) error {
+	c := j.copies
+	if c == nil {
+		return nil
+	}
+	choices, err := choicesOf(s.Held)
+	if err != nil {
+		return err
+	}
+	choices = slices.DeleteFunc(choices, func(choice copies.Choice) bool {
+		return s.Origin == nil || !slices.Contains(s.Origin.Queues, wire.OriginQueue{Name: choice.Queue, Superstep: choice.Superstep, Ended: choice.Ended, InMemory: true})
+	})
+	d := j.deployment
+	c.exchange, err = copies.New(copies.Config{
+		Port: j.plane.Port(), Where: j.plane.Where, Worker: d.Worker, Workers: len(d.Slots), Attempt: uint32(d.Attempt),
+		Copies: d.Spec.Run.NumberOfCopies(), Store: j.worker.copies, From: choices, Logger: j.logger.Named("copies"),
+	})
+	if err != nil {
+		return clusterFault(err)
+	}
+	part := task.Part{Worker: d.Worker, Slots: slotRanges(d)}
+	for _, choice := range choices {
+		parts := part.NeededParts(j.plan, choice.Queue, choice.Of-1)
+		needed := append([]bool{slices.Contains(parts, true)}, parts...)
+		if !needed[0] {
+			continue
+		}
+		pieces, err := c.exchange.Fetch(ctx, choice, needed)
+		if err != nil {
+			return &workerError{wire.PeerFailure, err} // a worker that has them is gone
+		}
+		cut, err := task.CutOfPieces(pieces)
+		if err == nil && cut.Step != choice.Superstep {
+			err = fmt.Errorf("its superstep is %d", cut.Step)
+		}
+		if err != nil {
+			return clusterFault(fmt.Errorf("the state of %s that was kept in memory: %w", choice.State, err))
+		}
+		c.from[choice.Queue] = cut
+	}
+	return nil
+}
+
+// close ends the copying.
+func (c *workerCopies) close() {
+	if c != nil && c.exchange != nil {
+		c.exchange.Close()
+	}
+}
+
+// decide says whether the state of a queue is copied after a superstep, and after how many supersteps
+// to decide again.
+func (c *workerCopies) decide(queue string, step int) (due bool, next int) {
+	if c.exchange == nil {
+		return false, 0
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.pace(queue).decide(time.Now(), step, c.exchange.Settled(queue))
+}
+
+// pace returns the pace of a queue. mu is held.
+func (c *workerCopies) pace(queue string) *copyPace {
+	p := c.paces[queue]
+	if p == nil {
+		p = &copyPace{}
+		c.paces[queue] = p
+	}
+	return p
+}
+
+// share hands over the state of a queue.
+func (c *workerCopies) share(queue string, s *task.Saved) {
+	if c.exchange == nil {
+		return
+	}
+	first, pieces := s.Pieces()
+	c.exchange.Share(copies.State{Queue: queue, Superstep: s.Step, Ended: s.Last, Of: 1 + s.Subtasks}, first, c.timed(queue, s.Delay, pieces))
+}
+
+// timed yields pieces and measures the time that it takes to make them, in addition to delay, for
+// which the supersteps stood still.
+func (c *workerCopies) timed(queue string, delay time.Duration, pieces iter.Seq2[[]byte, error]) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		began, spent := time.Now(), delay
+		for piece, err := range pieces {
+			spent += time.Since(began)
+			if !yield(piece, err) {
+				break
+			}
+			began = time.Now()
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.pace(queue).measured(spent)
+	}
+}
+
+const (
+	// copyShare is the ratio of the time between two copies to what a copy costs, at least.
+	copyShare = 50
+	// copyMeeting is about how often subtasks in several processes meet to decide whether a state is
+	// copied, if nothing else makes them meet. A meeting takes some hundred microseconds.
+	copyMeeting = 20 * time.Millisecond
+)
+
+// copyPace decides how often the state of a queue is copied. Copies cost at most a fiftieth of the
+// time of the supersteps, and so do the meetings of subtasks that do not meet otherwise.
+type copyPace struct {
+	cost time.Duration // moving average of the cost of a copy; 0 before the first
+	last time.Time     // when a state was last to be copied; zero before the first
+
+	at      time.Time // of the decision before
+	step    int
+	perStep time.Duration // time of a superstep, as measured between the last two decisions
+}
+
+// decide is called after a superstep. free says that no copy is under way.
+func (p *copyPace) decide(now time.Time, step int, free bool) (due bool, next int) {
+	if step > p.step && !p.at.IsZero() {
+		p.perStep = now.Sub(p.at) / time.Duration(step-p.step)
+	}
+	p.at, p.step = now, step
+	due = free && (p.last.IsZero() || now.Sub(p.last) >= copyShare*p.cost)
+	if due {
+		p.last = now
+	}
+	if p.perStep <= 0 {
+		return due, 1
+	}
+	return due, int(max(1, copyMeeting/p.perStep))
+}
+
+// measured notes what a copy has cost.
+func (p *copyPace) measured(cost time.Duration) {
+	if p.cost > 0 {
+		cost = p.cost + (cost-p.cost)/2
+	}
+	p.cost = max(cost, 1)
+}
