@@ -48,28 +48,20 @@ type worker struct {
 	// ---
 	ctx    context.Context // context of the fetch and of the deliveries
 	cancel context.CancelFunc
-	tasks  sync.WaitGroup // goroutines of the worker
+	work   sync.WaitGroup // goroutines of the fetch and of the deliveries
 
 	state   state
 	failure *wire.Failure // why the worker was killed or failed; nil if it ended after a command to end
 	crashed bool          // the process ended before it was told to end or killed by the task manager
 
-	got     chan gotArtifact
-	release func()  // releases the artifact; nil before it is acquired
-	path    string  // directory of the worker; "" before it is made
-	process Process // nil before it is started
-	pipes   pipes   // the task manager's ends of the pipes
-	out     *output
-	outEnd  chan struct{} // closed when all output was read; run then sets it to nil
-	outgo   chan *wire.ToWorker
-	unsent  chan error // error of a message that could not be sent although the worker's process still runs
-	exits   chan ended
-	exit    *ended // not nil once the process has ended
+	got    chan gotArtifact
+	path   string // directory of the worker; "" before it is made
+	*child        // without a process before it is started
+	exit   *ended // not nil once the process has ended
 
 	delivery *deliverer
 	broken   <-chan error // delivery.broken, which receives the error that rows or text were lost
-	frames   chan frame
-	read     bool // whether all frames were read
+	read     bool         // whether all frames were read
 	held     *heldFrame
 
 	progress     *wire.Progress // progress that waits until the next report is due
@@ -95,12 +87,6 @@ type gotArtifact struct {
 	err     error
 }
 
-// ended has the results of Process.Wait: how the process ended, and the error of waiting.
-type ended struct {
-	Exit
-	err error
-}
-
 // payload is the data that a trigger passes to an action.
 type payload struct {
 	failure *wire.Failure     // for kill, giveUp and end
@@ -117,9 +103,7 @@ func newWorker(w *workerEnv, d *wire.Deployment) *worker {
 		log:    w.Logger.With("worker", d.WorkerRef.String()),
 		orders: make(chan order, 16), over: make(chan struct{}),
 		ctx: ctx, cancel: cancel,
-		got: make(chan gotArtifact, 1), out: newOutput(),
-		outgo:  make(chan *wire.ToWorker, 8), // a worker never gets more than 8 messages other than requests for checkpoints, so sending never blocks
-		unsent: make(chan error, 1), exits: make(chan ended, 1), frames: make(chan frame),
+		got: make(chan gotArtifact, 1), child: &child{},
 	}
 }
 
@@ -336,20 +320,16 @@ func (w *worker) unheard() bool {
 
 // finish releases the resources of a worker, and reports Ended as its last event.
 func (w *worker) finish() {
-	w.pipes.close()
-	close(w.outgo)
+	w.child.close()
 	if w.delivery != nil {
 		w.delivery.finish()
 	}
 	w.cancel()
-	w.tasks.Wait()
+	w.work.Wait()
 	if w.path != "" {
 		if err := os.RemoveAll(w.path); err != nil {
 			w.log.Error("cannot remove the worker's directory", "error", err)
 		}
-	}
-	if w.release != nil {
-		w.release()
 	}
 	f := w.failure
 	if f != nil {
@@ -370,7 +350,7 @@ func (w *worker) withOrigin(f *wire.Failure) *wire.Failure {
 	signed := *f
 	signed.Worker, signed.TaskManager = w.ref.Worker, w.Name
 	signed.ExitCode, signed.Signal = -1, ""
-	if len(signed.LastLines) == 0 {
+	if len(signed.LastLines) == 0 && w.out != nil {
 		signed.LastLines = w.out.lastLines()
 	}
 	return &signed
