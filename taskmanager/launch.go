@@ -39,55 +39,87 @@ func (w *worker) haveArtifact(g gotArtifact) {
 
 // launch starts the worker's process, and sends the deployment to it.
 func (w *worker) launch(executable string) {
-	if f := w.start(executable); f != nil {
+	f := w.prepare()
+	if f == nil {
+		f = w.start(executable)
+	}
+	if f != nil {
 		w.step(unstarted, payload{failure: f})
 		return
 	}
 	w.log.Info("worker started", "pid", w.process.PID())
+	w.startDeliveries()
+	w.sendDeployment()
+}
+
+// redeploy sends the deployment to the worker's process, which an earlier attempt has kept.
+func (w *worker) redeploy() {
+	w.startDeliveries()
+	if f := w.prepare(); f != nil {
+		w.step(unstarted, payload{failure: f})
+		return
+	}
+	w.log.Info("worker goes on in the process of an earlier attempt", "pid", w.process.PID())
+	w.sendDeployment()
+}
+
+// startDeliveries starts to deliver what the worker's process sends.
+func (w *worker) startDeliveries() {
 	w.delivery = newDeliverer(w.ref, w.client, w.out, w.Seed)
 	w.broken = w.delivery.broken
 	ctx := w.ctx
 	w.work.Go(func() { w.delivery.run(ctx) })
+}
+
+// sendDeployment sends the deployment to the worker's process.
+func (w *worker) sendDeployment() {
 	d := w.deployment
 	d.TaskManager, d.Listen, d.Advertise, d.Ports, d.WorkDir = w.Name, w.Listen, w.Advertise, w.Ports, w.path
 	w.outgo <- &wire.ToWorker{Deployment: &d}
 }
 
-// start starts the process, with its child, in a new directory. If that is not possible, start returns a failure
-// that says why.
-func (w *worker) start(executable string) *wire.Failure {
-	ours := func(what string, err error) *wire.Failure {
-		return &wire.Failure{Kind: wire.ClusterFailure, Message: fmt.Sprintf("%s: %v", what, err)}
-	}
+// prepare makes the worker's directory and completes its memory budget. If the worker cannot run here,
+// prepare returns a failure that says why.
+func (w *worker) prepare() *wire.Failure {
 	d := &w.deployment
 	if !runsHere(d.Spec) {
 		return &wire.Failure{Kind: wire.MisuseFailure, Message: fmt.Sprintf("the executable is for %s, and the task manager runs on %s/%s: build it for that and give it with --worker-binary", d.Spec.Platform, runtime.GOOS, runtime.GOARCH)}
 	}
-	slots := d.Slots[d.Worker].Hi - d.Slots[d.Worker].Lo
 	if d.Memory <= 0 {
-		d.Memory = w.Memory / int64(w.Slots) * int64(slots)
+		d.Memory = w.Memory / int64(w.Slots) * int64(w.slots())
 	}
 	var err error
 	if w.path, err = w.dir.forWorker(w.ref); err != nil {
-		return ours("make the worker's directory", err)
+		return unable("make the worker's directory", err)
 	}
+	return nil
+}
+
+// unable returns the failure that the task manager could not do something because of err.
+func unable(what string, err error) *wire.Failure {
+	return &wire.Failure{Kind: wire.ClusterFailure, Message: fmt.Sprintf("%s: %v", what, err)}
+}
+
+// start starts the process, with its child, in the worker's directory. If that is not possible, start
+// returns a failure that says why.
+func (w *worker) start(executable string) *wire.Failure {
 	ends, spec, err := makePipes()
 	if err != nil {
-		return ours("make the worker's pipes", err)
+		return unable("make the worker's pipes", err)
 	}
 	defer spec.close()
 	spec.Executable, spec.Name, spec.Dir = executable, executable, w.path
 	if w.runsOwnExecutable() {
 		spec.Name = w.own.Name
 	}
-	spec.Env = workerEnviron(w.Environ, w.PassEnv, slots, d.Memory)
+	spec.Env = workerEnviron(w.Environ, w.PassEnv, w.slots(), w.deployment.Memory)
 	process, err := w.launcher.Launch(spec)
 	if err != nil {
 		ends.close()
 		if !w.runsOwnExecutable() && unusable(err) {
 			return &wire.Failure{Kind: wire.MisuseFailure, Message: fmt.Sprintf("the executable does not start: %v: %s", cause(err), notOurs)}
 		}
-		return ours("start the worker", err)
+		return unable("start the worker", err)
 	}
 	w.child = newChild(process, ends, w.release)
 	return nil

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -24,6 +25,7 @@ type workerEnv struct {
 	artifacts *artifacts
 	outbox    *outbox
 	launcher  Launcher
+	kept      *pool
 }
 
 const (
@@ -44,6 +46,7 @@ type worker struct {
 	log        hclog.Logger
 	orders     chan order
 	over       chan struct{} // closed when the worker has ended and its Ended is in the outbox
+	freed      atomic.Bool   // the worker has ended, and its Ended may be in the outbox
 
 	// ---
 	ctx    context.Context // context of the fetch and of the deliveries
@@ -54,10 +57,11 @@ type worker struct {
 	failure *wire.Failure // why the worker was killed or failed; nil if it ended after a command to end
 	crashed bool          // the process ended before it was told to end or killed by the task manager
 
-	got    chan gotArtifact
-	path   string // directory of the worker; "" before it is made
-	*child        // without a process before it is started
-	exit   *ended // not nil once the process has ended
+	got     chan gotArtifact
+	path    string // directory of the worker; "" before it is made
+	*child         // without a process before it is started
+	mayStay bool   // the worker may keep its process for the next attempt
+	exit    *ended // not nil once the process has ended
 
 	delivery *deliverer
 	broken   <-chan error // delivery.broken, which receives the error that rows or text were lost
@@ -96,14 +100,19 @@ type payload struct {
 	path    string            // for launch: path of the executable
 }
 
-func newWorker(w *workerEnv, d *wire.Deployment) *worker {
+// newWorker returns a worker for a deployment, which runs in the process of c, or in a new one if c is
+// nil. It owns c.
+func newWorker(w *workerEnv, d *wire.Deployment, c *child) *worker {
+	if c == nil {
+		c = &child{}
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	return &worker{
 		workerEnv: w, ref: d.WorkerRef, deployment: *d,
 		log:    w.Logger.With("worker", d.WorkerRef.String()),
 		orders: make(chan order, 16), over: make(chan struct{}),
 		ctx: ctx, cancel: cancel,
-		got: make(chan gotArtifact, 1), child: &child{},
+		got: make(chan gotArtifact, 1), child: c, mayStay: d.Keep,
 	}
 }
 
@@ -126,7 +135,11 @@ func (w *worker) run() {
 	defer ticks.Stop()
 	w.progressDue = time.NewTimer(0)
 	defer w.progressDue.Stop()
-	w.fetch()
+	if w.process != nil {
+		w.step(handed, payload{})
+	} else {
+		w.fetch()
+	}
 	for w.state != gone {
 		var frames <-chan frame
 		if w.held == nil && !w.read {
@@ -177,11 +190,14 @@ func (w *worker) step(h trigger, p payload) {
 	switch m.do {
 	case launch:
 		w.launch(p.path)
+	case redeploy:
+		w.redeploy()
 	case relay:
 		w.outgo <- p.command
 	case ask:
 		w.ask(p.command)
 	case drop:
+		w.mayStay = p.command.Cancel.Keep
 		w.outgo <- p.command
 		w.delivery.discard()
 		if w.held != nil && w.held.piece != nil {
@@ -196,11 +212,13 @@ func (w *worker) step(h trigger, p payload) {
 		w.cancel()
 	case kill:
 		w.kill(w.reason(h, from, p.failure))
+	case keep:
+		w.keep()
 	case end:
 		if from != killed {
 			w.failure, w.crashed = p.failure, p.failure != nil && w.exit != nil
 		}
-		w.finish()
+		w.end()
 	}
 }
 
@@ -292,7 +310,7 @@ func (w *worker) tick(now time.Duration) {
 			w.step(silentTooLong, payload{})
 		}
 		return
-	case cancelling, finishingCommit, leaving:
+	case cancelling, finishingCommit, failed, leaving:
 		if w.inState >= w.Grace {
 			w.step(ranOut, payload{})
 			return
@@ -318,7 +336,37 @@ func (w *worker) unheard() bool {
 	}
 }
 
-// finish releases the resources of a worker, and reports Ended as its last event.
+// keep ends a worker whose process waits for the next attempt of the job.
+func (w *worker) keep() {
+	w.pipes.settle()
+	c := w.child
+	w.child = &child{}
+	w.finish()
+	c.out.forget()
+	w.log.Info("worker ended, and keeps its process", "pid", c.process.PID())
+	w.kept.put(c, w.ref, w.deployment.Spec.Artifact, w.slots())
+	w.freed.Store(true)
+	w.outbox.put(wire.WorkerEvent{WorkerRef: w.ref, Ended: &wire.Ended{Kept: true}})
+}
+
+// end reports why a worker whose process has ended or was not started is gone.
+func (w *worker) end() {
+	w.finish()
+	f := w.failure
+	if f != nil {
+		f = w.withOrigin(f)
+		if w.exit != nil {
+			f.ExitCode, f.Signal = w.exit.Code, w.exit.Signal
+		}
+		w.log.Info("worker ended", "failure", f.Message)
+	} else {
+		w.log.Info("worker ended")
+	}
+	w.freed.Store(true)
+	w.outbox.put(wire.WorkerEvent{WorkerRef: w.ref, Ended: &wire.Ended{Failure: f, Crashed: w.crashed}})
+}
+
+// finish releases the resources of a worker.
 func (w *worker) finish() {
 	w.child.close()
 	if w.delivery != nil {
@@ -331,17 +379,12 @@ func (w *worker) finish() {
 			w.log.Error("cannot remove the worker's directory", "error", err)
 		}
 	}
-	f := w.failure
-	if f != nil {
-		f = w.withOrigin(f)
-		if w.exit != nil {
-			f.ExitCode, f.Signal = w.exit.Code, w.exit.Signal
-		}
-		w.log.Info("worker ended", "failure", f.Message)
-	} else {
-		w.log.Info("worker ended")
-	}
-	w.outbox.put(wire.WorkerEvent{WorkerRef: w.ref, Ended: &wire.Ended{Failure: f, Crashed: w.crashed}})
+}
+
+// slots returns the number of slots that the worker has.
+func (w *worker) slots() int {
+	mine := w.deployment.Slots[w.deployment.Worker]
+	return mine.Hi - mine.Lo
 }
 
 // withOrigin returns a copy of f with the number of the worker, the name of the task manager,
