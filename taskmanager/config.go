@@ -78,6 +78,9 @@ type Config struct {
 	// Grace is how long a worker may run after it got the command to end; the default is 25 s.
 	// Within that time the worker waits up to 10 s for user code to return.
 	Grace time.Duration
+	// KeepFor is how long the process of a worker that has ended because of other workers waits for
+	// the next attempt of its job; the default is 60 s.
+	KeepFor time.Duration
 
 	// DrainWithin is how long the task manager stays when it is to stop, until its workers have
 	// ended because their jobs go on elsewhere. After that time it kills the workers that are
@@ -114,6 +117,7 @@ const (
 	defaultSilence = 4 * time.Second
 	defaultStartup = 30 * time.Second
 	defaultGrace   = 25 * time.Second
+	defaultKeepFor = time.Minute
 
 	maxSlots = 1 << 16
 )
@@ -134,8 +138,8 @@ func (c Config) complete() (Config, error) {
 		return c, fmt.Errorf("task manager: %d bytes free at least: that cannot be negative", c.MinFree)
 	case c.Memory < 0 || c.CacheLimit < 0:
 		return c, fmt.Errorf("task manager: memory (%d) and cache (%d bytes) cannot be negative", c.Memory, c.CacheLimit)
-	case min(c.Heartbeat, c.Lease, c.Silence, c.Startup, c.Grace, c.DrainWithin) < 0:
-		return c, errors.New("task manager: heartbeat, lease, silence, startup, grace and the time to drain cannot be negative")
+	case min(c.Heartbeat, c.Lease, c.Silence, c.Startup, c.Grace, c.KeepFor, c.DrainWithin) < 0:
+		return c, errors.New("task manager: heartbeat, lease, silence, startup, grace, the time to keep processes and the time to drain cannot be negative")
 	}
 	var err error
 	if c.Dir, err = filepath.Abs(c.Dir); err != nil {
@@ -154,6 +158,7 @@ func (c Config) complete() (Config, error) {
 	c.Silence = cmp.Or(c.Silence, defaultSilence)
 	c.Startup = cmp.Or(c.Startup, defaultStartup)
 	c.Grace = cmp.Or(c.Grace, defaultGrace)
+	c.KeepFor = cmp.Or(c.KeepFor, defaultKeepFor)
 	if c.Environ == nil {
 		c.Environ = os.Environ()
 	}

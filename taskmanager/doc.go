@@ -16,7 +16,9 @@
 //	artifacts.go  executables by hash
 //	life.go       the states of a worker, as a transition table
 //	worker.go     the loop of a worker: process, pipes, timers
+//	child.go      the process of a worker, with its pipes
 //	launch.go     the start of a worker's process
+//	kept.go       the processes that wait for the next attempt of their jobs
 //	hearing.go    the commands for a worker, and the frames from it
 //	deliver.go    the rows, text and log lines that a worker produces
 //	output.go     the standard output and error of a worker

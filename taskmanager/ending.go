@@ -35,7 +35,7 @@ func (e ending) failure() *wire.Failure {
 // asOrdered reports whether the process ended normally after the command to end, or after it
 // had reported why it must end.
 func (e ending) asOrdered() bool {
-	return (e.in == leaving || e.in == finishingCommit || e.in == cancelling) && e.exit.Signal == "" && e.exit.Code <= 1
+	return (e.in == failed || e.in == leaving || e.in == finishingCommit || e.in == cancelling) && e.exit.Signal == "" && e.exit.Code <= 1
 }
 
 func (e ending) cause() (wire.FailureKind, string) {

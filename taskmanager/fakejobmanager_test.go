@@ -49,8 +49,9 @@ type fakeJobManager struct {
 	registers   []wire.Register
 	heard       []heard // messages of all streams, in the order of arrival
 	beats       int
-	ailing      string         // Ailing of the last heartbeat
-	leaving     []wire.Leaving // announcements, not those in registrations
+	running     []wire.WorkerRef // Running of the last heartbeat
+	ailing      string           // Ailing of the last heartbeat
+	leaving     []wire.Leaving   // announcements, not those in registrations
 	left        *wire.Leave
 	artifacts   map[string][]byte
 	chunk       int
@@ -184,7 +185,7 @@ func (b *fakeJobManager) Connect(s grpcStream) error {
 			switch {
 			case m.Heartbeat != nil:
 				b.beats++
-				b.ailing = m.Heartbeat.Ailing
+				b.ailing, b.running = m.Heartbeat.Ailing, m.Heartbeat.Running
 				if !b.withoutAcks {
 					err = s.Send(&wire.ToTaskManager{Ack: &wire.Ack{Number: m.Heartbeat.Number}})
 				}

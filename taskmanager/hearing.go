@@ -141,6 +141,7 @@ func (w *worker) understand(f *wire.FromWorker) (trigger, payload) {
 	note(f.Finished != nil, saidFinished)
 	note(f.Committed != nil, saidCommitted)
 	note(f.Failed != nil, saidFailed)
+	note(f.Kept != nil, saidKept)
 	if len(meanings) != 1 {
 		return saidGarbage, w.protocolFailure("a frame has %d messages, not one", len(meanings))
 	}
@@ -150,6 +151,12 @@ func (w *worker) understand(f *wire.FromWorker) (trigger, payload) {
 	p.event = &event
 	if resolves := w.deployment.Mode == wire.ResolveMode; resolves && f.Ready != nil || !resolves && f.Resolved != nil {
 		return saidGarbage, w.protocolFailure("it sent %q, which it was not asked for", meanings[0])
+	}
+	switch {
+	case f.Kept != nil && !w.mayStay:
+		return saidGarbage, w.protocolFailure("it sent %q, which it may not do now", meanings[0])
+	case f.Kept != nil && w.exit != nil: // the process cannot be kept
+		return saidBeat, p
 	}
 	if meanings[0] == saidBulk {
 		p = payload{piece: &wire.Delivery{Collected: f.Collected, Output: f.Output}}

@@ -251,9 +251,9 @@ func TestPreemptionNoticeEnds(t *testing.T) {
 // TestNoticeFailures requires that the log says how a command failed.
 func TestNoticeFailures(t *testing.T) {
 	for want, f := range map[string]string{
-		"does not run: no shell":    failed(Exit{}, errors.New("no shell")),
-		"ended by a signal: killed": failed(Exit{Code: -1, Signal: "killed"}, nil),
-		"ended with exit code 2, and only 0 means that the machine is taken away": failed(Exit{Code: 2}, nil),
+		"does not run: no shell":    howFailed(Exit{}, errors.New("no shell")),
+		"ended by a signal: killed": howFailed(Exit{Code: -1, Signal: "killed"}, nil),
+		"ended with exit code 2, and only 0 means that the machine is taken away": howFailed(Exit{Code: 2}, nil),
 	} {
 		require.Equal(t, want, f)
 	}

@@ -15,16 +15,19 @@ import "fmt"
 //	                                                                         │ Finished
 //	                      committed ◄──Committed── committing ◄──Commit──── done, idle
 //
+//	fetching ──a kept process is there──► building
 //	starting … committed ──Cancel──► cancelling
-//	starting … cancelling ──Exit, Failed, Resolved──► leaving
-//	committing ──Exit──► finishingCommit ──Committed──► leaving
+//	starting … cancelling ──Failed──► failed ──Kept──► gone
+//	starting … failed ──Exit──► leaving;   starting, building ──Resolved──► leaving
+//	committing ──Exit──► finishingCommit ──Committed, Failed──► leaving
 //	starting … leaving ──Kill, silence, misuse, the task manager stops──► killed
 //	starting … killed ──the process has ended──► gone
 //	fetching ──no artifact──► gone;   fetching ──Cancel, Exit, Kill, stop──► killed
 //
 // A worker is killed if it sends nothing after its start, if it does not end after the command
 // to end, or if it is silent for too long. gone is the final state. The transitions to gone
-// report Ended, and no other transitions do.
+// report Ended, and no other transitions do. Upon Kept the worker is gone, but its process waits for
+// the next attempt of its job (kept.go).
 
 // state is the state of a worker.
 type state uint8
@@ -42,13 +45,14 @@ const (
 	committed                    // the results are visible
 	cancelling                   // the worker got the command to cancel its subtasks and end
 	finishingCommit              // the worker got the command to end while it committed; it finishes the commit first
+	failed                       // the worker has said why it failed; it is about to end, or to say Kept
 	leaving                      // the worker is about to end without another command
 	killed                       // the process was killed or the fetch was cancelled, and has not ended yet
 	gone                         // final: the process and goroutines have ended, and the files are removed
 	states          = iota
 )
 
-var stateNames = [states]string{"fetching", "starting", "building", "idle", "preparing", "prepared", "running", "done", "committing", "committed", "cancelling", "finishing commit", "leaving", "killed", "gone"}
+var stateNames = [states]string{"fetching", "starting", "building", "idle", "preparing", "prepared", "running", "done", "committing", "committed", "cancelling", "finishing commit", "failed", "leaving", "killed", "gone"}
 
 // String returns the name of the state.
 func (s state) String() string {
@@ -64,7 +68,8 @@ type trigger uint8
 const (
 	// Triggers from the artifact and the process.
 	fetched   trigger = iota // the artifact is in the cache
-	unstarted                // the artifact could not be fetched or the process not started
+	handed                   // there is a process that an earlier attempt of the job has kept
+	unstarted                // the artifact could not be fetched, the process not started, or its directory not made
 	exited                   // the process has ended, and all its frames were read
 
 	// Triggers from frames of the worker.
@@ -79,6 +84,7 @@ const (
 	saidFinished
 	saidCommitted
 	saidFailed
+	saidKept
 	saidGarbage // an invalid frame, or a frame that does not belong to this worker's mode
 
 	// Triggers from commands of the job manager.
@@ -99,7 +105,7 @@ const (
 	triggers = iota
 )
 
-var triggerNames = [triggers]string{"fetched", "unstarted", "exited", "beat", "ready", "resolved", "prepared", "progress", "checkpointed", "saved", "bulk", "finished", "committed", "failed", "garbage", "prepare", "start", "commit", "save", "cancel", "exit", "kill", "ran out", "silent", "undeliverable", "stopped"}
+var triggerNames = [triggers]string{"fetched", "handed", "unstarted", "exited", "beat", "ready", "resolved", "prepared", "progress", "checkpointed", "saved", "bulk", "finished", "committed", "failed", "kept", "garbage", "prepare", "start", "commit", "save", "cancel", "exit", "kill", "ran out", "silent", "undeliverable", "stopped"}
 
 // String returns a short description of the trigger.
 func (h trigger) String() string {
@@ -113,20 +119,22 @@ func (h trigger) String() string {
 type action uint8
 
 const (
-	none    action = iota
-	launch         // start the process and send it its deployment
-	relay          // pass the command on to the worker
-	ask            // pass the command on to the worker, or refuse it if too many wait; it may come any number of times
-	report         // pass the frame on to the job manager
-	deliver        // send the rows or text to the job manager
-	drop           // relay, and drop all rows and text, which are not needed any more
-	giveUp         // cancel the fetch
-	kill           // kill the process; method reason in worker.go returns why
-	end            // report that the worker has ended
-	actions = iota
+	none     action = iota
+	launch          // start the process and send it its deployment
+	redeploy        // send the deployment to the process that an earlier attempt has kept
+	relay           // pass the command on to the worker
+	ask             // pass the command on to the worker, or refuse it if too many wait; it may come any number of times
+	report          // pass the frame on to the job manager
+	deliver         // send the rows or text to the job manager
+	drop            // relay, and drop all rows and text, which are not needed any more
+	giveUp          // cancel the fetch
+	kill            // kill the process; method reason in worker.go returns why
+	keep            // keep the process for the next attempt, and report that the worker has ended
+	end             // report that the worker has ended
+	actions  = iota
 )
 
-var actionNames = [actions]string{"-", "launch", "relay", "ask", "report", "deliver", "relay+drop", "give up", "kill", "end"}
+var actionNames = [actions]string{"-", "launch", "redeploy", "relay", "ask", "report", "deliver", "relay+drop", "give up", "kill", "keep", "end"}
 
 // String returns a short description of the action.
 func (a action) String() string {
@@ -169,8 +177,10 @@ func lifeTable() (t [states][triggers]move) {
 
 	set(fetched, launch, starting, fetching)
 	set(fetched, end, gone, killed)
+	set(handed, redeploy, building, fetching)
 	set(unstarted, end, gone, fetching, starting, killed)
-	ending := append(append([]state{}, alive...), finishingCommit, leaving)
+	set(unstarted, kill, killed, building) // a process that was handed over
+	ending := append(append([]state{}, alive...), finishingCommit, failed, leaving)
 
 	set(exited, end, gone, append(ending, killed)...)
 
@@ -178,6 +188,7 @@ func lifeTable() (t [states][triggers]move) {
 	for _, h := range []trigger{saidReady, saidResolved, saidPrepared, saidFinished, saidCommitted} {
 		set(h, kill, killed, active...)
 	}
+	set(saidKept, kill, killed, alive...)
 	set(saidGarbage, kill, killed, alive...)
 	set(saidBeat, none, building, starting)
 	set(saidProgress, none, building, starting)
@@ -188,7 +199,8 @@ func lifeTable() (t [states][triggers]move) {
 	set(saidPrepared, report, prepared, preparing)
 	set(saidFinished, report, done, running)
 	set(saidCommitted, report, committed, committing)
-	set(saidFailed, report, leaving, alive...)
+	set(saidFailed, report, failed, alive...)
+	set(saidKept, keep, gone, failed)
 	stay(saidProgress, report, running)
 	stay(saidCheckpointed, report, running, cancelling) // another attempt may continue from the last checkpoint
 	stay(saidSaved, report, running, done)
@@ -215,7 +227,7 @@ func lifeTable() (t [states][triggers]move) {
 	set(toldCommit, kill, killed, preparing, prepared, running)
 	stay(toldSave, ask, running)
 	set(toldCancel, drop, cancelling, active...)
-	set(toldExit, relay, leaving, alive...)
+	set(toldExit, relay, leaving, append(alive, failed)...)
 	set(toldExit, relay, finishingCommit, committing)
 	for _, h := range []trigger{toldCancel, toldExit, toldKill, stopped} {
 		set(h, giveUp, killed, fetching)
@@ -225,6 +237,6 @@ func lifeTable() (t [states][triggers]move) {
 	set(stopped, kill, killed, ending...)
 	set(silentTooLong, kill, killed, alive...)
 	set(undeliverable, kill, killed, active...)
-	set(ranOut, kill, killed, starting, cancelling, finishingCommit, leaving)
+	set(ranOut, kill, killed, starting, cancelling, finishingCommit, failed, leaving)
 	return t
 }

@@ -61,15 +61,16 @@ func TestLifeRules(t *testing.T) {
 			if s == gone {
 				require.Equal(t, move{gone, none}, m, "%s: no trigger may change the state gone", at)
 			}
-			require.Equal(t, m.do == end, s != gone && m.to == gone, "%s: the action end belongs to moves into gone, and only to them", at)
+			require.Equal(t, m.do == end || m.do == keep, s != gone && m.to == gone, "%s: the actions end and keep belong to moves into gone, and only to them", at)
+			require.Equal(t, m.do == keep, s == failed && h == saidKept, "%s: only a worker that has said why it failed may keep its process", at)
 			require.Equal(t, m.do == kill || m.do == giveUp, s != killed && m.to == killed, "%s: the actions kill and give up belong to moves into killed, and only to them", at)
 			if m.do == giveUp {
 				require.Equal(t, fetching, s, at)
 			}
-			if m.do == kill || m.do == relay || m.do == ask || m.do == drop || m.do == report || m.do == deliver {
+			if m.do == kill || m.do == keep || m.do == relay || m.do == ask || m.do == drop || m.do == report || m.do == deliver {
 				require.NotContains(t, []state{fetching, killed, gone}, s, "%s: the action needs a process, and in this state there is none", at)
 			}
-			if m.do == launch {
+			if m.do == launch || m.do == redeploy {
 				require.Equal(t, fetching, s, at)
 			}
 			if m.do == relay || m.do == drop {
@@ -110,9 +111,9 @@ func TestLivesAtRandom(t *testing.T) {
 		}), 1, 60).Draw(t, "life") {
 			m := table[s][h]
 			switch m.do {
-			case relay, drop, launch:
+			case relay, drop, launch, redeploy:
 				relayed++
-			case end:
+			case end, keep:
 				ends++
 			case report:
 				if said[h]++; said[h] > 1 && h != saidProgress && h != saidSaved && h != saidCheckpointed && s != cancelling {

@@ -33,7 +33,7 @@ func (m *manager) awaitNotice(ctx context.Context) bool {
 			waits.reset()
 		}
 		wait := waits.wait()
-		m.Logger.Warn("the command of --preemption-notice "+failed(exit, err)+"; it is started again", "in", wait.Round(time.Millisecond), "its last lines", lines)
+		m.Logger.Warn("the command of --preemption-notice "+howFailed(exit, err)+"; it is started again", "in", wait.Round(time.Millisecond), "its last lines", lines)
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():
@@ -42,8 +42,8 @@ func (m *manager) awaitNotice(ctx context.Context) bool {
 	}
 }
 
-// failed says how a command failed, to complete a sentence about it.
-func failed(exit Exit, err error) string {
+// howFailed says how a command failed, to complete a sentence about it.
+func howFailed(exit Exit, err error) string {
 	switch {
 	case err != nil:
 		return "does not run: " + err.Error()

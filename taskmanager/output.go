@@ -138,6 +138,13 @@ func (o *output) take() []byte {
 	return chunk
 }
 
+// forget forgets the last lines and the last crash report, but not the lines that wait to be passed on.
+func (o *output) forget() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.tail, o.next, o.crash = nil, 0, nil
+}
+
 // waits reports whether there is something to take.
 func (o *output) waits() bool {
 	o.mu.Lock()

@@ -53,18 +53,18 @@ func Run(ctx context.Context, config Config) (err error) {
 	}
 	defer conn.Close()
 	client := wire.NewClient(conn)
-	kept, err := openArtifacts(dir.artifacts(), c.CacheLimit, c.Near, fetcher(client))
+	artifacts, err := openArtifacts(dir.artifacts(), c.CacheLimit, c.Near, fetcher(client))
 	if err != nil {
 		return fmt.Errorf("task manager: %w", err)
 	}
-	defer kept.close()
+	defer artifacts.close()
 	here, err := openPresence(&c)
 	if err != nil {
 		c.Logger.Warn("the job manager will notice the end of this process later than it could", "error", err)
 	}
 	defer here.close()
 	m := &manager{
-		workerEnv:   workerEnv{Config: c, own: own, table: lifeTable(), dir: dir, client: client, artifacts: kept, outbox: newOutbox(), launcher: c.Launcher},
+		workerEnv:   workerEnv{Config: c, own: own, table: lifeTable(), dir: dir, client: client, artifacts: artifacts, outbox: newOutbox(), launcher: c.Launcher, kept: newPool(c)},
 		incarnation: rand.Text(),
 		presence:    here,
 		space:       diskspace.New(c.Dir, c.MinFree),
@@ -183,12 +183,14 @@ func (m *manager) stop() {
 	}
 	m.mu.Unlock()
 	m.killAll(wire.LostFailure, "the task manager was stopped")
+	m.kept.close()
 	m.tasks.Wait()
+	m.kept.wait()
 }
 
 var errStopping = errors.New("the task manager stops")
 
-// killAll kills all workers.
+// killAll kills all workers and kept processes.
 func (m *manager) killAll(kind wire.FailureKind, reason string) {
 	m.mu.Lock()
 	all := make([]*worker, 0, len(m.workers))
@@ -199,38 +201,50 @@ func (m *manager) killAll(kind wire.FailureKind, reason string) {
 	for _, w := range all {
 		w.give(order{stop: &wire.Failure{Kind: kind, Message: reason}})
 	}
+	m.kept.killAll()
 }
 
-// deploy starts a worker.
+// deploy starts a worker, in the process that an earlier attempt of its job has kept if there is one.
 func (m *manager) deploy(d *wire.Deployment) {
 	if f := unfit(d); f != nil {
 		m.refuse(d.WorkerRef, f)
 		return
 	}
-	w := newWorker(&m.workerEnv, d)
 	m.mu.Lock()
-	stopping, known := m.stopping, m.workers[d.WorkerRef] != nil
-	if !stopping && !known {
-		m.workers[d.WorkerRef] = w
-		m.outbox.deployed(d.WorkerRef)
-		m.tasks.Go(func() {
-			w.run()
-			m.mu.Lock()
-			defer m.mu.Unlock()
-			delete(m.workers, w.ref)
-			m.change()
-		})
-	}
-	m.mu.Unlock()
+	defer m.mu.Unlock()
 	switch {
-	case stopping:
+	case m.stopping:
 		m.refuse(d.WorkerRef, &wire.Failure{Kind: wire.LostFailure, Message: "the task manager was stopped"})
-	case known:
+		return
+	case m.workers[d.WorkerRef] != nil:
 		m.Logger.Warn("a worker was deployed twice", "worker", d.WorkerRef.String())
+		return
 	}
-	if stopping || known {
-		w.cancel()
+	var c *child
+	if d.Mode == wire.RunMode {
+		c = m.kept.take(d.Job, d.Spec.Artifact)
 	}
+	w := newWorker(&m.workerEnv, d, c)
+	m.workers[d.WorkerRef] = w
+	m.kept.makeRoom(m.Slots - m.used())
+	m.outbox.deployed(d.WorkerRef)
+	m.tasks.Go(func() {
+		w.run()
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		delete(m.workers, w.ref)
+		m.change()
+	})
+}
+
+// used returns how many slots the workers have. The caller holds mu.
+func (m *manager) used() (n int) {
+	for _, w := range m.workers {
+		if !w.freed.Load() {
+			n += w.slots()
+		}
+	}
+	return n
 }
 
 // refuse reports Ended with failure f, which may be nil, for a worker that does not exist. It
@@ -268,6 +282,7 @@ func (m *manager) command(c *wire.WorkerCommand) {
 	switch {
 	case w != nil:
 		w.give(order{command: c})
+	case m.kept.command(c):
 	case c.Kill != nil || c.Cancel != nil || c.Exit != nil:
 		m.refuse(c.WorkerRef, nil)
 	default:

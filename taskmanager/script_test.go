@@ -164,6 +164,7 @@ var scripts = map[string]func(w *scripted, arg string){
 		syscall.Kill(os.Getpid(), syscall.SIGSTOP)
 		select {}
 	},
+	"keep": func(w *scripted, arg string) { w.keep(arg) },
 	"allocate": func(w *scripted, _ string) {
 		w.started()
 		const limit = 1 << 30
@@ -237,6 +238,56 @@ var scripts = map[string]func(w *scripted, arg string){
 		for w.next().Exit == nil {
 		}
 	},
+}
+
+// keep behaves as a worker that keeps its process: upon Cancel with Keep, and upon Save as if another
+// worker were lost. how says what it does while it waits: "" means that it waits for the next
+// deployment, which it obeys in the same way.
+func (w *scripted) keep(how string) {
+	w.beats()
+	for w.runAttempt() {
+		fmt.Println("keeps its process")
+		w.say(wire.FromWorker{Kept: &wire.Kept{}})
+		switch how {
+		case "stop":
+			syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+		case "deaf":
+			select {}
+		case "chatter":
+			w.ready()
+		}
+		switch m := w.next(); {
+		case m.Exit != nil:
+			os.Exit(0)
+		case m.Deployment != nil:
+			w.d = m.Deployment
+			if how == "die late" {
+				os.Exit(3)
+			}
+		}
+	}
+	os.Exit(1)
+}
+
+// runAttempt obeys the commands of one attempt. It returns whether the worker keeps its process.
+func (w *scripted) runAttempt() bool {
+	fmt.Println("attempt", w.d.Attempt, "in process", os.Getpid())
+	w.ready()
+	for {
+		switch m := w.next(); {
+		case m.Start != nil:
+			_, err := os.Stat(w.d.WorkDir)
+			fmt.Println("started, directory:", err)
+		case m.Save != nil:
+			w.say(wire.FromWorker{Failed: &wire.Failure{Kind: wire.PeerFailure, Message: "worker 1 is gone"}})
+			return true
+		case m.Cancel != nil:
+			w.say(wire.FromWorker{Failed: &wire.Failure{Message: "cancelled: " + m.Cancel.Reason}})
+			return m.Cancel.Keep
+		case m.Exit != nil:
+			os.Exit(0)
+		}
+	}
 }
 
 //go:noinline

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -24,6 +25,7 @@ type workerEnv struct {
 	artifacts *artifacts
 	outbox    *outbox
 	launcher  Launcher
+	kept      *pool
 }
 
 const (
@@ -44,32 +46,26 @@ type worker struct {
 	log        hclog.Logger
 	orders     chan order
 	over       chan struct{} // closed when the worker has ended and its Ended is in the outbox
+	freed      atomic.Bool   // the worker has ended, and its Ended may be in the outbox
 
 	// ---
 	ctx    context.Context // context of the fetch and of the deliveries
 	cancel context.CancelFunc
-	tasks  sync.WaitGroup // goroutines of the worker
+	work   sync.WaitGroup // goroutines of the fetch and of the deliveries
 
 	state   state
 	failure *wire.Failure // why the worker was killed or failed; nil if it ended after a command to end
 	crashed bool          // the process ended before it was told to end or killed by the task manager
 
 	got     chan gotArtifact
-	release func()  // releases the artifact; nil before it is acquired
-	path    string  // directory of the worker; "" before it is made
-	process Process // nil before it is started
-	pipes   pipes   // the task manager's ends of the pipes
-	out     *output
-	outEnd  chan struct{} // closed when all output was read; run then sets it to nil
-	outgo   chan *wire.ToWorker
-	unsent  chan error // error of a message that could not be sent although the worker's process still runs
-	exits   chan ended
+	path    string // directory of the worker; "" before it is made
+	*child         // without a process before it is started
+	mayStay bool   // the worker may keep its process for the next attempt
 	exit    *ended // not nil once the process has ended
 
 	delivery *deliverer
 	broken   <-chan error // delivery.broken, which receives the error that rows or text were lost
-	frames   chan frame
-	read     bool // whether all frames were read
+	read     bool         // whether all frames were read
 	held     *heldFrame
 
 	progress     *wire.Progress // progress that waits until the next report is due
@@ -95,12 +91,6 @@ type gotArtifact struct {
 	err     error
 }
 
-// ended has the results of Process.Wait: how the process ended, and the error of waiting.
-type ended struct {
-	Exit
-	err error
-}
-
 // payload is the data that a trigger passes to an action.
 type payload struct {
 	failure *wire.Failure     // for kill, giveUp and end
@@ -110,16 +100,19 @@ type payload struct {
 	path    string            // for launch: path of the executable
 }
 
-func newWorker(w *workerEnv, d *wire.Deployment) *worker {
+// newWorker returns a worker for a deployment, which runs in the process of c, or in a new one if c is
+// nil. It owns c.
+func newWorker(w *workerEnv, d *wire.Deployment, c *child) *worker {
+	if c == nil {
+		c = &child{}
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	return &worker{
 		workerEnv: w, ref: d.WorkerRef, deployment: *d,
 		log:    w.Logger.With("worker", d.WorkerRef.String()),
 		orders: make(chan order, 16), over: make(chan struct{}),
 		ctx: ctx, cancel: cancel,
-		got: make(chan gotArtifact, 1), out: newOutput(),
-		outgo:  make(chan *wire.ToWorker, 8), // a worker never gets more than 8 messages other than requests for checkpoints, so sending never blocks
-		unsent: make(chan error, 1), exits: make(chan ended, 1), frames: make(chan frame),
+		got: make(chan gotArtifact, 1), child: c, mayStay: d.Keep,
 	}
 }
 
@@ -142,7 +135,11 @@ func (w *worker) run() {
 	defer ticks.Stop()
 	w.progressDue = time.NewTimer(0)
 	defer w.progressDue.Stop()
-	w.fetch()
+	if w.process != nil {
+		w.step(handed, payload{})
+	} else {
+		w.fetch()
+	}
 	for w.state != gone {
 		var frames <-chan frame
 		if w.held == nil && !w.read {
@@ -193,11 +190,14 @@ func (w *worker) step(h trigger, p payload) {
 	switch m.do {
 	case launch:
 		w.launch(p.path)
+	case redeploy:
+		w.redeploy()
 	case relay:
 		w.outgo <- p.command
 	case ask:
 		w.ask(p.command)
 	case drop:
+		w.mayStay = p.command.Cancel.Keep
 		w.outgo <- p.command
 		w.delivery.discard()
 		if w.held != nil && w.held.piece != nil {
@@ -212,11 +212,13 @@ func (w *worker) step(h trigger, p payload) {
 		w.cancel()
 	case kill:
 		w.kill(w.reason(h, from, p.failure))
+	case keep:
+		w.keep()
 	case end:
 		if from != killed {
 			w.failure, w.crashed = p.failure, p.failure != nil && w.exit != nil
 		}
-		w.finish()
+		w.end()
 	}
 }
 
@@ -308,7 +310,7 @@ func (w *worker) tick(now time.Duration) {
 			w.step(silentTooLong, payload{})
 		}
 		return
-	case cancelling, finishingCommit, leaving:
+	case cancelling, finishingCommit, failed, leaving:
 		if w.inState >= w.Grace {
 			w.step(ranOut, payload{})
 			return
@@ -334,23 +336,22 @@ func (w *worker) unheard() bool {
 	}
 }
 
-// finish releases the resources of a worker, and reports Ended as its last event.
-func (w *worker) finish() {
-	w.pipes.close()
-	close(w.outgo)
-	if w.delivery != nil {
-		w.delivery.finish()
-	}
-	w.cancel()
-	w.tasks.Wait()
-	if w.path != "" {
-		if err := os.RemoveAll(w.path); err != nil {
-			w.log.Error("cannot remove the worker's directory", "error", err)
-		}
-	}
-	if w.release != nil {
-		w.release()
-	}
+// keep ends a worker whose process waits for the next attempt of the job.
+func (w *worker) keep() {
+	w.pipes.settle()
+	c := w.child
+	w.child = &child{}
+	w.finish()
+	c.out.forget()
+	w.log.Info("worker ended, and keeps its process", "pid", c.process.PID())
+	w.kept.put(c, w.ref, w.deployment.Spec.Artifact, w.slots())
+	w.freed.Store(true)
+	w.outbox.put(wire.WorkerEvent{WorkerRef: w.ref, Ended: &wire.Ended{Kept: true}})
+}
+
+// end reports why a worker whose process has ended or was not started is gone.
+func (w *worker) end() {
+	w.finish()
 	f := w.failure
 	if f != nil {
 		f = w.withOrigin(f)
@@ -361,7 +362,29 @@ func (w *worker) finish() {
 	} else {
 		w.log.Info("worker ended")
 	}
+	w.freed.Store(true)
 	w.outbox.put(wire.WorkerEvent{WorkerRef: w.ref, Ended: &wire.Ended{Failure: f, Crashed: w.crashed}})
+}
+
+// finish releases the resources of a worker.
+func (w *worker) finish() {
+	w.child.close()
+	if w.delivery != nil {
+		w.delivery.finish()
+	}
+	w.cancel()
+	w.work.Wait()
+	if w.path != "" {
+		if err := os.RemoveAll(w.path); err != nil {
+			w.log.Error("cannot remove the worker's directory", "error", err)
+		}
+	}
+}
+
+// slots returns the number of slots that the worker has.
+func (w *worker) slots() int {
+	mine := w.deployment.Slots[w.deployment.Worker]
+	return mine.Hi - mine.Lo
 }
 
 // withOrigin returns a copy of f with the number of the worker, the name of the task manager,
@@ -370,7 +393,7 @@ func (w *worker) withOrigin(f *wire.Failure) *wire.Failure {
 	signed := *f
 	signed.Worker, signed.TaskManager = w.ref.Worker, w.Name
 	signed.ExitCode, signed.Signal = -1, ""
-	if len(signed.LastLines) == 0 {
+	if len(signed.LastLines) == 0 && w.out != nil {
 		signed.LastLines = w.out.lastLines()
 	}
 	return &signed

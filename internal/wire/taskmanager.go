@@ -91,10 +91,13 @@ type WorkerEvent struct {
 // Ended says that the worker's process has ended, or was never started, so that its slots are
 // free. It is the worker's last event. Failure is the reason; it is nil if the process ended on
 // command. Crashed says that the process ended by itself or by a signal of somebody else, and
-// was neither killed by the task manager nor told to end.
+// was neither killed by the task manager nor told to end. Kept says that the process has not ended:
+// it holds no slots, and waits for the next attempt of its job. The task manager ends it when its
+// slots are needed, when nobody has taken it for a while, or on Exit, Cancel or Kill for this worker.
 type Ended struct {
 	Failure *Failure `msgpack:"failure,omitempty"`
 	Crashed bool     `msgpack:"crashed,omitempty"`
+	Kept    bool     `msgpack:"kept,omitempty"`
 }
 
 // ToTaskManager is a message of the job manager. Exactly one field is set.

@@ -126,7 +126,7 @@ func (c *Core) goOn(j *job, r Resumable) {
 		}
 		j.info.Detail = fmt.Sprintf("the job manager restarted and waits up to %.1fs for %s to connect again", c.patience(r.Continuation).Seconds(), j.awaitedHosts())
 	case wire.JobRestarting:
-		c.stopAll(j, orderedCancel, "the attempt was lost")
+		c.stopAll(j, orderedKeep, "the attempt was lost")
 	}
 	if why == "" {
 		c.record(j, false)

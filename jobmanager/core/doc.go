@@ -24,7 +24,7 @@
 // if the job ended earlier. [Place] chooses slots (place.go). queue.go decides which waiting
 // job may use them. A client may keep new workers from a task manager (cordon.go) or make its jobs
 // leave it (move.go), a task manager may announce that it leaves (leave.go), and task managers on which workers die again and again are avoided (avoid.go).
-// failure.go determines why a job failed, and restart.go whether a job that has lost a worker gets
+// kept.go says which processes of a lost attempt wait for the next one. failure.go determines why a job failed, and restart.go whether a job that has lost a worker gets
 // another attempt. savenow.go passes on requests for checkpoints. recover.go, adopt.go and resume.go
 // take jobs up again after a restart of the job manager, by their records (continuation.go).
 //

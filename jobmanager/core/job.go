@@ -47,6 +47,7 @@ type job struct {
 	restartAt   time.Duration // counted time at which the next attempt may begin
 	fencedUntil time.Duration // counted time until which workers on lost task managers may disturb the next attempt; 0 if there are none
 	overlaps    bool          // a worker has said that an attempt may begin while workers of the one before still run
+	kept        []keptProcess // processes of ended workers that wait for the next attempt
 	computed    bool          // all workers have finished, so the job is not restarted any more
 	unwanted    bool          // a cancellation was requested while the core looked for a cause, so the job is not restarted any more
 
@@ -72,7 +73,7 @@ func (j *job) start() *wire.Start {
 	for i, p := range j.info.Workers {
 		addresses[i] = p.Address
 	}
-	return &wire.Start{Addresses: addresses, Origin: j.info.Origin}
+	return &wire.Start{Addresses: addresses, Origin: j.info.Origin, Held: j.held()}
 }
 
 // moveJob moves a job to the state that follows its state on event e. It returns false if e
@@ -168,6 +169,7 @@ func (c *Core) place(j *job, shares []Share) {
 	for i, n := range taskManagers {
 		j.workers[i] = c.deploy(j, n, wire.RunMode, i, ranges)
 	}
+	c.dismissKept(j, taskManagers)
 	c.recordDeployment(j)
 }
 
@@ -228,11 +230,14 @@ func (c *Core) ready(w *worker, r *wire.Ready) {
 		}, notEnded)
 		return
 	}
+	if !c.hold(w, r.Held) {
+		return
+	}
 	if j.ready++; j.ready < len(j.workers) {
 		return
 	}
 	if j.preparing = true; j.workers[0].state == WorkerReady {
-		c.command(j.workers[0], wire.WorkerCommand{Prepare: &wire.Prepare{}})
+		c.command(j.workers[0], wire.WorkerCommand{Prepare: &wire.Prepare{Held: j.held()}})
 	}
 	c.startReady(j)
 }
@@ -310,8 +315,12 @@ func (j *job) all() iter.Seq[*worker] {
 	}
 }
 
-// stopAll sends all workers of a job the command how, by which they must end.
+// stopAll sends all workers of a job the command how, by which they must end. Unless they keep their
+// processes for another attempt, it also ends those that wait already.
 func (c *Core) stopAll(j *job, how endOrder, reason string) {
+	if how != orderedKeep {
+		c.dismissKept(j, nil)
+	}
 	c.stop(j.resolver, how, reason)
 	for w := range j.all() {
 		c.stop(w, how, reason)

@@ -68,6 +68,10 @@ type Request struct {
 	// fetch: only task managers that themselves run this executable fit the request.
 	Executable string
 	Policy     Policy
+	// Kept has the task managers, by ID, on which a process of the job's former attempt waits, with the
+	// slots of the job that the process had. Was is the number of all slots that the job had then.
+	Kept map[string]wire.SlotRange
+	Was  int
 }
 
 // fits reports whether the slots of an offer can be used for the request.
@@ -168,7 +172,8 @@ func named(names []string) string {
 // returns a Shortage. It uses slots of avoided task managers only if the others do not have
 // enough. It is a pure function. The share of each task manager does not depend on the order of
 // the offers. Each task manager gets at most one worker, with a contiguous range of the job's
-// slots. Workers are numbered in the order of the names of their task managers.
+// slots. Workers are numbered in the order of the names of their task managers. If the job has kept
+// processes, placeSurvivors chooses the slots, and arrange the numbers.
 //
 // Place takes O(n log n) time for n offers.
 func Place(offers []Offer, r Request) ([]Share, *Shortage) {
@@ -176,10 +181,21 @@ func Place(offers []Offer, r Request) ([]Share, *Shortage) {
 	if short.Free < r.Slots || r.Slots < 1 {
 		return nil, short
 	}
+	if len(r.Kept) > 0 {
+		return shares(offers, fit, placeSurvivors(offers, fit, r), r), nil
+	}
 	slices.SortFunc(fit, func(a, b int) int { return byRoom(offers[a], offers[b]) })
 	taken := make([]int, len(offers))
-	want := r.Slots
-	for _, part := range byAvoidance(offers, fit) {
+	parts := byAvoidance(offers, fit)
+	choose(offers, parts[:], r.Policy, r.Slots, taken)
+	return shares(offers, fit, taken, r), nil
+}
+
+// choose takes slots of offers by a policy: those of the first part first, and of each later part if the
+// parts before have too few. Each part has indices, sorted by byRoom. choose stores the number of slots of
+// each offer in taken, and returns how many are missing.
+func choose(offers []Offer, parts [][]int, policy Policy, want int, taken []int) int {
+	for _, part := range parts {
 		free := 0
 		for _, i := range part {
 			free += offers[i].Free
@@ -188,13 +204,13 @@ func Place(offers []Offer, r Request) ([]Share, *Shortage) {
 		if want -= n; n == 0 {
 			continue
 		}
-		if r.Policy == Spread {
+		if policy == Spread {
 			spread(offers, part, n, taken)
 		} else {
 			pack(offers, part, n, taken)
 		}
 	}
-	return shares(offers, fit, taken), nil
+	return want
 }
 
 // room returns how many of the free slots an elastic job gets: those that are not avoided, and its
@@ -315,19 +331,33 @@ func spread(offers []Offer, fit []int, want int, taken []int) {
 }
 
 // shares returns the share of each offer from which slots were taken. It assigns the slots of
-// the job in the order of the names of the task managers.
-func shares(offers []Offer, fit, taken []int) []Share {
+// the job in the order of the names of the task managers, or as arrange says for a job with kept processes.
+func shares(offers []Offer, fit, taken []int, r Request) []Share {
+	fit = slices.DeleteFunc(fit, func(i int) bool { return taken[i] == 0 })
 	slices.SortFunc(fit, func(a, b int) int { return byName(offers[a], offers[b]) })
+	if len(r.Kept) > 0 {
+		fit = arranged(offers, fit, taken, r)
+	}
 	var all []Share
 	lo := 0
 	for _, i := range fit {
-		if taken[i] == 0 {
-			continue
-		}
 		all = append(all, Share{Offer: i, Slots: wire.SlotRange{Lo: lo, Hi: lo + taken[i]}})
 		lo += taken[i]
 	}
 	return all
+}
+
+// arranged returns the indices in fit in the order that arrange chooses.
+func arranged(offers []Offer, fit, taken []int, r Request) []int {
+	counts, former := make([]int, len(fit)), make([]wire.SlotRange, len(fit))
+	for k, i := range fit {
+		counts[k], former[k] = taken[i], r.Kept[offers[i].ID]
+	}
+	order := arrange(counts, former, r.Was)
+	for k, m := range order {
+		order[k] = fit[m]
+	}
+	return order
 }
 
 // platforms returns the distinct platforms of all offers, sorted.

@@ -19,7 +19,8 @@ import (
 // A lost attempt goes through these steps:
 //
 //  1. The job becomes restarting. All its workers get the command to stop, and are killed if they
-//     do not end in time. Each of them gives back its slots when its process has ended.
+//     do not end in time. Each of them gives back its slots when its process has ended, or when it keeps
+//     its process for the next attempt (kept.go).
 //  2. The job waits for the delay of its strategy, and until the workers on the task managers that
 //     are left have ended. It also waits for workers on lost task managers, if they could change
 //     what the next attempt writes (fence.go).
@@ -184,7 +185,7 @@ func (c *Core) restart(j *job, f *wire.Failure, delay time.Duration) {
 		j.info.Detail += fmt.Sprintf("; the next begins in %.1fs", wait.Seconds())
 	}
 	c.record(j, false)
-	c.stopAll(j, orderedCancel, "the attempt "+what+": "+cause.Error())
+	c.stopAll(j, orderedKeep, "the attempt "+what+": "+cause.Error())
 }
 
 // origin says from which checkpoint an attempt continued; "" if the job has no checkpoints or the

@@ -42,7 +42,7 @@ import (
 //	sleep TIME                 time passes without a tick
 //	jobs | job JOB | taskmanagers | overview | counters
 //
-// Reports: ready [fp= at= overlaps=yes], resolved, prepared, progress ROWS [STEP], checkpointed WRITTEN FAILED [ERROR], finished,
+// Reports: ready [fp= at= overlaps=yes held= held-bytes=], ended kept, resolved, prepared, progress ROWS [STEP], checkpointed WRITTEN FAILED [ERROR], finished,
 // committed, failed KIND MESSAGE [| OUTPUTS], ended [KIND EXITCODE|SIGNAL MESSAGE] [crashed=no].
 func TestStories(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
@@ -390,7 +390,10 @@ func (s *scenario) report(conn int, ref wire.WorkerRef, words []string, options 
 		if at == "" {
 			at = fmt.Sprintf("w%d:1", ref.Worker)
 		}
-		e.Ready = &wire.Ready{Address: at, Fingerprint: fp, Overlaps: overlaps}
+		e.Ready = &wire.Ready{Address: at, Fingerprint: fp, Overlaps: overlaps, Held: []byte(options["held"])}
+		if n := options["held-bytes"]; n != "" {
+			e.Ready.Held = make([]byte, number(s.t, n))
+		}
 	case "resolved":
 		e.Resolved = &wire.Resolved{Graph: []byte("graph")}
 	case "prepared":
@@ -419,8 +422,8 @@ func (s *scenario) report(conn int, ref wire.WorkerRef, words []string, options 
 		message, outputs, _ := strings.Cut(strings.Join(words[2:], " "), " | ")
 		e.Failed = &wire.Failure{Kind: kinds[words[1]], Message: message, Outputs: outputs, Retry: options["retry"] != ""}
 	case "ended":
-		e.Ended = &wire.Ended{}
-		if len(words) > 1 {
+		e.Ended = &wire.Ended{Kept: len(words) > 1 && words[1] == "kept"}
+		if len(words) > 1 && !e.Ended.Kept {
 			f := &wire.Failure{Kind: kinds[words[1]], Message: strings.Join(words[3:], " "), LastLines: []string{"last words"}}
 			if code, err := strconv.Atoi(words[2]); err == nil {
 				f.ExitCode = code
@@ -543,30 +546,38 @@ func messageText(m wire.ToTaskManager) string {
 		return fmt.Sprintf("refused%s: %s", map[bool]string{true: " for good"}[m.Refused.Final], m.Refused.Reason)
 	case m.Deploy != nil:
 		d := m.Deploy
-		return fmt.Sprintf("deploy %s on %s%s, slots %v, memory %d, listens on %s%s", d.WorkerRef, d.TaskManager,
+		return fmt.Sprintf("deploy %s on %s%s, slots %v, memory %d, listens on %s%s%s", d.WorkerRef, d.TaskManager,
 			map[wire.WorkerMode]string{wire.ResolveMode: " to resolve", wire.CommitMode: " to commit"}[d.Mode], d.Slots, d.Memory, d.Listen,
-			map[bool]string{true: ", resumes"}[d.Resume])
+			map[bool]string{true: ", resumes"}[d.Resume], map[bool]string{true: ", may be kept"}[d.Keep])
 	}
 	w := m.Worker
 	switch {
 	case w.Prepare != nil:
-		return fmt.Sprintf("%s prepare", w.WorkerRef)
+		return fmt.Sprintf("%s prepare%s", w.WorkerRef, heldText(w.Prepare.Held))
 	case w.Start != nil:
 		if o := w.Start.Origin; o != nil {
-			return fmt.Sprintf("%s start %v from checkpoint %d", w.WorkerRef, w.Start.Addresses, o.Number)
+			return fmt.Sprintf("%s start %v from checkpoint %d%s", w.WorkerRef, w.Start.Addresses, o.Number, heldText(w.Start.Held))
 		}
-		return fmt.Sprintf("%s start %v", w.WorkerRef, w.Start.Addresses)
+		return fmt.Sprintf("%s start %v%s", w.WorkerRef, w.Start.Addresses, heldText(w.Start.Held))
 	case w.Commit != nil:
 		return fmt.Sprintf("%s commit%s", w.WorkerRef, outcomesText(w.Commit.Outcomes))
 	case w.Save != nil:
 		return fmt.Sprintf("%s save, request %d, place %q", w.WorkerRef, w.Save.Request-firstSave(storyBegin), w.Save.Place)
 	case w.Cancel != nil:
-		return fmt.Sprintf("%s cancel: %s", w.WorkerRef, w.Cancel.Reason)
+		return fmt.Sprintf("%s cancel%s: %s", w.WorkerRef, map[bool]string{true: " and keep"}[w.Cancel.Keep], w.Cancel.Reason)
 	case w.Exit != nil:
 		return fmt.Sprintf("%s exit", w.WorkerRef)
 	default:
 		return fmt.Sprintf("%s kill", w.WorkerRef)
 	}
+}
+
+// heldText returns what workers have kept, as text.
+func heldText(held [][]byte) string {
+	if held == nil {
+		return ""
+	}
+	return fmt.Sprintf(", held %q", held)
 }
 
 func outcomesText(outcomes [][]byte) string {

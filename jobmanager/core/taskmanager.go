@@ -360,6 +360,9 @@ func (c *Core) leave(n *taskManager, e taskManagerEvent, reason string) {
 			c.workerGone(w, managerLost, lostFailure("task manager "+n.Name+" "+reason), lost)
 		}
 	}
+	for _, j := range c.live {
+		j.forgetKept(n)
+	}
 	c.gone = append(c.gone, n)
 	if len(c.gone) > goneKept {
 		c.gone = slices.Delete(c.gone, 0, 1)

@@ -14,6 +14,7 @@ type endOrder int
 const (
 	notOrdered    endOrder = iota
 	orderedCancel          // Cancel: the worker must stop its subtasks and end
+	orderedKeep            // Cancel with Keep: it must stop its subtasks, and keeps its process for the next attempt
 	orderedExit            // Exit: the worker has no more work and must end
 	orderedKill            // Kill: the worker's process must be killed
 )
@@ -45,6 +46,7 @@ type worker struct {
 	missed  time.Duration // counted time of the first heartbeat that did not list the worker
 
 	fingerprint string
+	held        []byte // what its process has kept of earlier attempts, as it has said in Ready
 	progress    *wire.Progress
 }
 
@@ -74,6 +76,7 @@ func (c *Core) deploy(j *job, n *taskManager, mode wire.WorkerMode, number int, 
 		Advertise:   n.Host,
 		Memory:      n.Memory / int64(n.Slots) * int64(slots),
 		Resume:      j.info.Saves,
+		Keep:        mode == wire.RunMode && j.restarts.settings.Strategy != wire.RestartNone,
 	}
 	return w
 }
@@ -86,6 +89,7 @@ func (c *Core) release(w *worker) {
 	}
 	c.send(w.taskManager, wire.ToTaskManager{Deploy: w.pending})
 	w.pending = nil
+	w.job.forgetKept(w.taskManager) // the worker takes the process over
 }
 
 // command sends a worker a command.
@@ -103,10 +107,10 @@ func (c *Core) repeatCommands(w *worker) {
 		c.command(w, wire.WorkerCommand{Kill: &wire.Kill{}})
 	case w.ordered == orderedExit:
 		c.command(w, wire.WorkerCommand{Exit: &wire.Exit{}})
-	case w.ordered == orderedCancel:
-		c.command(w, wire.WorkerCommand{Cancel: &wire.Cancel{Reason: w.reason}})
+	case w.ordered == orderedCancel, w.ordered == orderedKeep:
+		c.command(w, wire.WorkerCommand{Cancel: &wire.Cancel{Reason: w.reason, Keep: w.ordered == orderedKeep}})
 	case w.state == WorkerReady && j.preparing && w.ref.Worker == 0:
-		c.command(w, wire.WorkerCommand{Prepare: &wire.Prepare{}})
+		c.command(w, wire.WorkerCommand{Prepare: &wire.Prepare{Held: j.held()}})
 	case w.state == WorkerRunning && !w.heard:
 		c.command(w, wire.WorkerCommand{Start: j.start()})
 		c.repeatSaves(w)
@@ -126,7 +130,7 @@ func (c *Core) reported(e Reported) {
 	}
 	w := n.workers[e.WorkerRef]
 	if w == nil {
-		if e.Ended == nil {
+		if e.Ended == nil || e.Ended.Kept {
 			c.kill(n, e.WorkerRef)
 		}
 		return
@@ -137,6 +141,8 @@ func (c *Core) reported(e Reported) {
 		c.progressed(w, e.Progress)
 	case e.Checkpointed != nil:
 		c.checkpointed(w, e.Checkpointed)
+	case e.Ended != nil && e.Ended.Kept:
+		c.workerKept(w)
 	case e.Ended != nil:
 		how := lost
 		if e.Ended.Crashed {
@@ -215,10 +221,14 @@ func (w *worker) expects(e workerEvent) bool {
 
 // stop sends a worker the command how, by which it must end, and sets the time after which the
 // worker is killed. It sends nothing to a worker that has failed, because such a worker ends by
-// itself, or to a worker that has already got a command to end.
+// itself, or to a worker that has already got a command to end. A task manager that takes no new workers
+// keeps no processes.
 func (c *Core) stop(w *worker, how endOrder, reason string) {
 	if w == nil || w.state.Gone() || w.ordered != notOrdered {
 		return
+	}
+	if how == orderedKeep && c.offer(w.taskManager).Cordoned {
+		how = orderedCancel
 	}
 	w.ordered, w.reason, w.killAt = how, reason, c.clock.Counted()+c.config.KillAfter
 	if w.pending != nil {

@@ -1,0 +1,169 @@
+package core
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/superstep-ml/superstep/internal/humanize"
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+// A worker that ends because of other workers keeps its process for the next attempt of the job, with the
+// rows of its queues (wire.Kept). It has ended then, and its slots are free for everybody. The next attempt
+// is placed so that such processes are used, and own the shards that they have, as far as possible
+// (placeSurvivors, arrange). Its deployment takes the process over. Processes that it does not take are told
+// to exit, and so are all if the job gets no further attempt.
+//
+// What the core knows of a process may be out of date, as its task manager ends it when its slots are
+// needed or nobody has taken it for a while. The task manager then starts another process. A restarted
+// job manager knows of none: the next attempt takes those that are on its task managers.
+
+// maxHeld bounds wire.Ready.Held, in bytes.
+const maxHeld = 1 << 20
+
+// keptProcess is a process that waits on a task manager for the next attempt of its job.
+type keptProcess struct {
+	taskManager *taskManager
+	ref         wire.WorkerRef // the worker that has kept it
+	slots       wire.SlotRange // the slots of the job that the worker had
+	of          int            // number of all slots that the job had
+}
+
+// workerKept processes the end of worker w, which has kept its process.
+func (c *Core) workerKept(w *worker) {
+	j := w.job
+	k := keptProcess{taskManager: w.taskManager, ref: w.ref}
+	fits := w.mode == wire.RunMode && w.ref.Attempt == j.info.Attempt && w.ref.Worker < len(j.info.Workers)
+	if fits {
+		all := j.info.Workers
+		k.slots, k.of = all[w.ref.Worker].Slots, all[len(all)-1].Slots.Hi
+	}
+	c.workerGone(w, processEnded, nil, lost)
+	if !fits || !j.goesOn() {
+		c.exit(k)
+		return
+	}
+	j.kept = append(j.kept, k)
+}
+
+// goesOn reports whether the job has an attempt that runs, or may get another one.
+func (j *job) goesOn() bool {
+	switch j.info.State {
+	case wire.JobWaiting, wire.JobDeploying, wire.JobRunning, wire.JobRestarting:
+		return true
+	case wire.JobFailing:
+		return j.deciding
+	}
+	return false
+}
+
+// exit tells a kept process to exit.
+func (c *Core) exit(k keptProcess) {
+	c.send(k.taskManager, wire.ToTaskManager{Worker: &wire.WorkerCommand{WorkerRef: k.ref, Exit: &wire.Exit{}}})
+}
+
+// dismissKept tells the kept processes of a job to exit, except for those on the given task managers.
+func (c *Core) dismissKept(j *job, except []*taskManager) {
+	j.kept = slices.DeleteFunc(j.kept, func(k keptProcess) bool {
+		if slices.Contains(except, k.taskManager) {
+			return false
+		}
+		c.exit(k)
+		return true
+	})
+}
+
+// forgetKept forgets the kept processes of a job on task manager n.
+func (j *job) forgetKept(n *taskManager) {
+	j.kept = slices.DeleteFunc(j.kept, func(k keptProcess) bool { return k.taskManager == n })
+}
+
+// setKept adds the kept processes of a job to the request for its slots. It leaves out those of an attempt
+// with another number of slots than that of the last process.
+func (r *Request) setKept(all []keptProcess) {
+	if len(all) == 0 {
+		return
+	}
+	r.Kept, r.Was = make(map[string]wire.SlotRange, len(all)), all[len(all)-1].of
+	for _, k := range all {
+		if k.of == r.Was {
+			r.Kept[k.taskManager.ID] = k.slots
+		}
+	}
+}
+
+// survives reports whether the job has a kept process on the task manager of an offer.
+func (r *Request) survives(o *Offer) bool {
+	_, ok := r.Kept[o.ID]
+	return ok
+}
+
+// placeSurvivors chooses slots as Place does, for a job with kept processes. The task managers of these
+// processes come first: each gets as many slots as the process had, or fewer if the job needs fewer or fewer
+// are free. The other slots are chosen by the policy. Spread uses task managers without a kept process
+// first. Avoided task managers are not preferred.
+func placeSurvivors(offers []Offer, fit []int, r Request) []int {
+	taken := make([]int, len(offers))
+	own := slices.Clone(offers)
+	var survivors []int
+	for _, i := range fit {
+		if o := &own[i]; r.survives(o) && !o.Avoided {
+			o.Free = min(o.Free, r.Kept[o.ID].Hi-r.Kept[o.ID].Lo)
+			survivors = append(survivors, i)
+		}
+	}
+	slices.SortFunc(survivors, func(a, b int) int { return byRoom(own[a], own[b]) })
+	want := choose(own, [][]int{survivors}, r.Policy, r.Slots, taken)
+
+	rest := slices.Clone(offers)
+	parts := make([][]int, 3) // offers without a process, those with one, and those that are avoided
+	for _, i := range fit {
+		o := &rest[i]
+		if o.Free -= taken[i]; o.Free == 0 {
+			continue
+		}
+		k := 0
+		if o.Avoided {
+			k = 2
+		} else if r.Policy == Spread && r.survives(o) {
+			k = 1
+		}
+		parts[k] = append(parts[k], i)
+	}
+	for _, part := range parts {
+		slices.SortFunc(part, func(a, b int) int { return byRoom(rest[a], rest[b]) })
+	}
+	more := make([]int, len(offers))
+	choose(rest, parts, r.Policy, want, more)
+	for i, n := range more {
+		taken[i] += n
+	}
+	return taken
+}
+
+// hold records what a worker says that its process has kept of earlier attempts. It returns false if that
+// is too much, so that the worker has failed.
+func (c *Core) hold(w *worker, held []byte) bool {
+	if len(held) > maxHeld {
+		c.workerFailed(w, &wire.Failure{
+			Kind:     wire.ClusterFailure,
+			Message:  fmt.Sprintf("the worker says in %s what it has kept of earlier attempts, and may use %s", humanize.Count(len(held), "byte"), humanize.Count(maxHeld, "byte")),
+			ExitCode: -1,
+		}, notEnded)
+		return false
+	}
+	w.held = held
+	return true
+}
+
+// held returns what each worker has kept of earlier attempts, or nil if none has kept anything.
+func (j *job) held() [][]byte {
+	if !slices.ContainsFunc(j.workers, func(w *worker) bool { return len(w.held) > 0 }) {
+		return nil
+	}
+	all := make([][]byte, len(j.workers))
+	for i, w := range j.workers {
+		all[i] = w.held
+	}
+	return all
+}
