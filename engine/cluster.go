@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/superstep-ml/superstep/engine/plan"
@@ -20,6 +21,8 @@ type clusterConfig struct {
 	waitTimeout  time.Duration
 	restart      wire.Restart
 	restarts     bool // restart was set
+	copies       int
+	copiesSet    bool // copies was set
 	hooks        clusterHooks
 }
 
@@ -89,6 +92,23 @@ func WorkerBinary(path string) Option { return func(c *config) { c.cluster.worke
 // fails with an error that says how many slots were missing. 0, the default, means no limit.
 func WaitTimeout(d time.Duration) Option { return func(c *config) { c.cluster.waitTimeout = d } }
 
+// Copies sets in the memory of how many other workers each worker of a job on a cluster keeps copies of
+// the states of queues: 0 to 3; the default is 1. If so many workers are lost at a time, the job
+// continues after the last superstep that was copied, without CheckpointDir. States are copied after
+// each superstep, or less often if copying would take more than a fiftieth of the time. A state takes
+// memory for each copy, besides that of --memory.
+func Copies(n int) Option {
+	return func(c *config) { c.cluster.copies, c.cluster.copiesSet = n, true }
+}
+
+// wireCopies returns the number of copies for the workers.
+func (c *clusterConfig) wireCopies() int {
+	if c.copiesSet && c.copies == 0 {
+		return wire.NoCopies
+	}
+	return c.copies
+}
+
 // RestartStrategy says whether and when a cluster restarts a job after the loss of a worker.
 type RestartStrategy int
 
@@ -140,12 +160,18 @@ func Restarts(r Restart) Option {
 // check returns an error if an option cannot be used.
 func (c *clusterConfig) check() error {
 	bad := func(text string) error { return &optionError{text} }
+	if c.copies < 0 || c.copies > wire.MaxCopies {
+		return bad(fmt.Sprintf("--copies is %d: want 0 to %d", c.copies, wire.MaxCopies))
+	}
 	if err := c.restart.Check(); err != nil {
 		return bad(err.Error())
 	}
 	if c.address == "" {
 		if c.detach {
 			return bad("--detach leaves a job to a cluster: say which with --cluster host:port")
+		}
+		if c.copiesSet {
+			return bad("--copies is for jobs on a cluster: say which with --cluster host:port")
 		}
 		if c.restarts {
 			return bad("--restart and its settings are for jobs on a cluster: say which with --cluster host:port")

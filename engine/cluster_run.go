@@ -195,7 +195,7 @@ func (r *clusterRun) spec() (*wire.JobSpec, error) {
 		Attached: !c.cluster.detach, WaitTimeout: c.cluster.waitTimeout, Restart: c.cluster.restart, Version: wire.Version,
 		Run: wire.RunOptions{
 			BatchRows: c.batchRows, IfExists: c.ifExists.String(), CheckBroadcasts: c.checkBroadcasts, CheckState: c.checkState,
-			LogLevel: logLevel(c.logger),
+			LogLevel: logLevel(c.logger), Copies: c.cluster.wireCopies(),
 		},
 	}
 	if spec.Run.Checkpoints, err = c.checkpoints.wire(); err != nil {

@@ -126,6 +126,7 @@ type clusterFlags struct {
 	TLSKey       string        `name:"tls-key" placeholder:"FILE" help:"Key of that certificate (default: SUPERSTEP_TLS_KEY)."`
 	Insecure     bool          `help:"Talk to a job manager on another machine without TLS: anyone on the network can read the token."`
 	WorkerBinary string        `placeholder:"FILE" help:"This program, built for the cluster's platform (default: this executable)."`
+	Copies       int           `placeholder:"N" default:"1" help:"Other workers in whose memory each worker keeps copies of the states of queues, from which the job continues after a loss: 0 to 3 (default: 1)."`
 	WaitTimeout  time.Duration `placeholder:"TIME" help:"Give up a job that has waited for slots this long, such as 10m (default: wait for ever)."`
 	restartFlags
 }
@@ -188,6 +189,7 @@ func (c *clusterFlags) options() []Option {
 	given(c.Detach, Detach())
 	given(c.WorkerBinary != "", WorkerBinary(c.WorkerBinary))
 	given(c.WaitTimeout != 0, WaitTimeout(c.WaitTimeout))
+	given(c.Copies != wire.DefaultCopies, Copies(c.Copies))
 	return append(opts, c.restartFlags.options()...)
 }
 

@@ -163,6 +163,8 @@ func (m *Manager) acceptable(s *wire.JobSpec) error {
 		why = "a wait, a number of rows and a memory cannot be negative"
 	case s.Run.IfExists != "" && s.Run.IfExists != "fail" && s.Run.IfExists != "replace":
 		why = fmt.Sprintf("--if-exists %.40q: want fail or replace", s.Run.IfExists)
+	case s.Run.Copies < wire.NoCopies || s.Run.Copies > wire.MaxCopies:
+		why = fmt.Sprintf("copies: %d, where %d to %d are possible, 0 for the default and %d for none", s.Run.Copies, wire.NoCopies, wire.MaxCopies, wire.NoCopies)
 	case s.Run.Checkpoints != nil && s.Run.Checkpoints.Check() != nil:
 		why = "checkpoints: " + s.Run.Checkpoints.Check().Error()
 	case s.Restart.Check() != nil:

@@ -53,7 +53,7 @@ func checkpointsOf(c *wire.JobCheckpoints) Checkpoints {
 	for i, w := range c.Newest {
 		out.Newest[i] = WrittenCheckpoint{Number: w.Number, Written: w.Written, Seconds: w.Seconds, Bytes: w.Bytes, Queues: make([]CheckpointQueue, len(w.Queues)), More: w.More}
 		for k, q := range w.Queues {
-			out.Newest[i].Queues[k] = CheckpointQueue(q)
+			out.Newest[i].Queues[k] = CheckpointQueue{q.Name, q.Superstep, q.Ended}
 		}
 	}
 	if f := c.Failing; f != nil {

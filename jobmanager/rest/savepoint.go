@@ -58,7 +58,7 @@ func (s *Server) savepoint(w http.ResponseWriter, r *http.Request) error {
 	}
 	made := SavepointMade{ID: string(reply.Job), Place: body.Place, Number: reply.Checkpoint.Number, Queues: []SavedQueue{}}
 	for _, q := range reply.Checkpoint.Queues {
-		made.Queues = append(made.Queues, SavedQueue(q))
+		made.Queues = append(made.Queues, SavedQueue{q.Name, q.Superstep, q.Ended})
 	}
 	return s.sendJSON(w, http.StatusOK, made)
 }

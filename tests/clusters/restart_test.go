@@ -135,7 +135,7 @@ func TestRestartsContinue(t *testing.T) {
 	require.Zero(t, undisturbed.Code, undisturbed.Stderr)
 
 	checkpoints := filepath.Join(dir, "checkpoints")
-	c := m.start(append(args("got"), "--pause", "3ms", "--checkpoint-dir", checkpoints, "--checkpoint-every", "10steps", "--restart-delay", "50ms")...)
+	c := m.start(append(args("got"), "--pause", "3ms", "--checkpoint-dir", checkpoints, "--checkpoint-every", "10steps", "--copies", "0", "--restart-delay", "50ms")...)
 	written := ""
 	next := func(attempt int) []int {
 		workers := m.runs(c, attempt)
