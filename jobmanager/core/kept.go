@@ -73,6 +73,11 @@ func (c *Core) dismissKept(j *job, except []*taskManager) {
 	})
 }
 
+// keeps reports whether the job has a kept process of worker ref on task manager n.
+func (j *job) keeps(n *taskManager, ref wire.WorkerRef) bool {
+	return slices.ContainsFunc(j.kept, func(k keptProcess) bool { return k.taskManager == n && k.ref == ref })
+}
+
 // forgetKept forgets the kept processes of a job on task manager n.
 func (j *job) forgetKept(n *taskManager) {
 	j.kept = slices.DeleteFunc(j.kept, func(k keptProcess) bool { return k.taskManager == n })

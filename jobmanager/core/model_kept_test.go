@@ -1,0 +1,60 @@
+package core
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+// This file has the kept processes of TestAnything. A process counts as kept as long as the connection lasts on
+// which the core was told of it: later, commands for it may have been lost.
+
+// hearKept records a report that a worker has kept its process.
+func (w *world) hearKept(e Reported) {
+	if m := w.byConn[e.Conn]; m != nil && m.conn == e.Conn && w.core.conns[e.Conn] != nil && e.Ended != nil && e.Ended.Kept {
+		m.kept[e.WorkerRef] = true
+	}
+}
+
+// takes gives the kept process of a job to its next worker.
+func (m *manager) takes(d *wire.Deployment) {
+	if d.Mode == wire.RunMode {
+		maps.DeleteFunc(m.kept, func(ref wire.WorkerRef, _ bool) bool { return ref.Job == d.Job })
+	}
+}
+
+// waiting returns the workers whose processes wait on a task manager that is connected.
+func (w *world) waiting() (all []wire.WorkerRef) {
+	for _, m := range w.managers {
+		if w.core.conns[m.conn] == nil {
+			clear(m.kept)
+		}
+		all = append(all, slices.Collect(maps.Keys(m.kept))...)
+	}
+	return all
+}
+
+// noneKept is called when worker ref starts. It requires that all processes of earlier attempts are in use,
+// or were told to exit.
+func (w *world) noneKept(t require.TestingT, ref wire.WorkerRef) {
+	for _, kept := range w.waiting() {
+		require.False(t, kept.Job == ref.Job && kept.Attempt < ref.Attempt, "%s starts, and the process of %s waits", ref, kept)
+	}
+}
+
+// checkKept requires that processes wait only for a job that may go on.
+func (w *world) checkKept(t require.TestingT) {
+	for _, kept := range w.waiting() {
+		j := w.core.jobs[kept.Job]
+		require.NotNil(t, j, "%s", kept)
+		require.True(t, j.goesOn(), "the process of %s waits, and the job is %s", kept, j.info.State)
+	}
+	for _, j := range w.core.jobs {
+		for _, k := range j.kept {
+			require.True(t, w.core.taskManagers[k.taskManager.ID] == k.taskManager, "its task manager must not be lost")
+		}
+	}
+}
