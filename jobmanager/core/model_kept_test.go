@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/superstep-ml/superstep/internal/wire"
 )
@@ -17,6 +18,35 @@ func (w *world) hearKept(e Reported) {
 	if m := w.byConn[e.Conn]; m != nil && m.conn == e.Conn && w.core.conns[e.Conn] != nil && e.Ended != nil && e.Ended.Kept {
 		m.kept[e.WorkerRef] = true
 	}
+}
+
+// keep ends a worker of a job that is deployed or runs. Workers that then have to end keep their processes.
+func (w *world) keep(t *rapid.T) {
+	var victim *manager
+	var dies wire.WorkerRef
+	for _, m := range w.managers {
+		for _, ref := range slices.SortedFunc(maps.Keys(m.running), compareRefs) {
+			if m.conn != 0 && (w.seen[ref.Job] == wire.JobDeploying || w.seen[ref.Job] == wire.JobRunning) {
+				victim, dies = m, ref
+			}
+		}
+	}
+	if victim == nil {
+		return
+	}
+	delete(victim.running, dies)
+	w.step(t, Reported{Conn: victim.conn, WorkerEvent: wire.WorkerEvent{WorkerRef: dies, Ended: &wire.Ended{
+		Failure: &wire.Failure{Kind: wire.LostFailure, Signal: "killed", ExitCode: -1}, Crashed: true,
+	}}})
+	for _, m := range w.managers {
+		for _, ref := range slices.SortedFunc(maps.Keys(m.running), compareRefs) {
+			if m.conn != 0 && ref.Job == dies.Job && m.told[ref] {
+				delete(m.running, ref)
+				w.step(t, Reported{Conn: m.conn, WorkerEvent: wire.WorkerEvent{WorkerRef: ref, Ended: &wire.Ended{Kept: true}}})
+			}
+		}
+	}
+	w.live(t, rapid.IntRange(0, 30).Draw(t, "ticks"))
 }
 
 // takes gives the kept process of a job to its next worker.

@@ -40,6 +40,7 @@ func live(t *rapid.T) {
 		"report":   w.report,
 		"orphan":   w.orphan,
 		"lose":     w.lose,
+		"keep":     w.keep,
 		"cordon":   w.cordon,
 		"die":      w.die,
 		"save":     w.save,
