@@ -1,8 +1,10 @@
 package core
 
 import (
+	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -20,8 +22,40 @@ func (w *world) hearKept(e Reported) {
 	}
 }
 
+// begin connects all task managers, and submits a job that may be restarted. Its workers report what they
+// should until one of them has finished.
+func (w *world) begin(t *rapid.T) {
+	for _, m := range w.managers {
+		if m.conn == 0 {
+			w.conns++
+			m.conn = w.conns
+			w.byConn[m.conn] = m
+			r := wire.Register{Version: wire.Version, ID: m.id, Incarnation: fmt.Sprint(m.inc), Slots: 3, Memory: 300, Executable: anyHash, Leaving: m.leaving}
+			r.Running = slices.SortedFunc(maps.Keys(m.running), compareRefs)
+			w.step(t, Registered{Conn: m.conn, Register: r})
+		}
+	}
+	id := w.newID()
+	w.restart[id] = wire.Restart{Attempts: 3, Delay: time.Second}.WithDefaults()
+	w.jobs = append(w.jobs, id)
+	w.step(t, Submitted{ID: id, Spec: wire.JobSpec{Restart: w.restart[id]}, Slots: rapid.IntRange(2, 9).Draw(t, "slots")})
+	for range 10 {
+		w.live(t, 1)
+		for _, m := range w.managers {
+			for _, ref := range slices.SortedFunc(maps.Keys(m.running), compareRefs) {
+				if ref.Job == id && m.conn != 0 && !m.told[ref] && !w.said[ref][saidPrepared] {
+					w.goOn(t, m, ref)
+				}
+			}
+		}
+	}
+}
+
 // keep ends a worker of a job that is deployed or runs. Workers that then have to end keep their processes.
 func (w *world) keep(t *rapid.T) {
+	if rapid.Bool().Draw(t, "begin") {
+		w.begin(t)
+	}
 	var victim *manager
 	var dies wire.WorkerRef
 	for _, m := range w.managers {
@@ -45,6 +79,9 @@ func (w *world) keep(t *rapid.T) {
 				w.step(t, Reported{Conn: m.conn, WorkerEvent: wire.WorkerEvent{WorkerRef: ref, Ended: &wire.Ended{Kept: true}}})
 			}
 		}
+	}
+	if rapid.IntRange(0, 2).Draw(t, "cancelled") == 0 {
+		w.step(t, CancelAsked{ID: dies.Job, Reason: "enough"})
 	}
 	w.live(t, rapid.IntRange(0, 30).Draw(t, "ticks"))
 }

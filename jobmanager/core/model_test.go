@@ -585,6 +585,11 @@ func (w *world) advance(t *rapid.T) {
 		w.say(t, m.conn, ref, processEnded)
 		return
 	}
+	w.goOn(t, m, ref)
+}
+
+// goOn makes a worker report an event of its normal life that could come next.
+func (w *world) goOn(t *rapid.T, m *manager, ref wire.WorkerRef) {
 	for _, n := range w.core.order {
 		if k := n.workers[ref]; k != nil {
 			for _, e := range []workerEvent{saidResolved, saidReady, saidPrepared, saidFinished, saidCommitted} {
