@@ -78,3 +78,21 @@ func TestPlaceSurvivors(t *testing.T) {
 		require.Equal(t, text(offers, shares), text(shuffled, again), "the order of the offers must not matter")
 	})
 }
+
+// TestHeld requires that what the workers have kept is left out if nobody has kept anything, or if it would
+// not fit into a message.
+func TestHeld(t *testing.T) {
+	of := func(sizes ...int) [][]byte {
+		j := &job{}
+		for _, n := range sizes {
+			j.workers = append(j.workers, &worker{held: make([]byte, n)})
+		}
+		return j.held()
+	}
+	require.Nil(t, of())
+	require.Nil(t, of(0, 0))
+	require.Equal(t, [][]byte{{}, {0, 0}, {}}, of(0, 2, 0))
+	full := slices.Repeat([]int{maxHeld}, maxAllHeld/maxHeld)
+	require.Len(t, of(full...), len(full))
+	require.Nil(t, of(append(full, 1)...))
+}
