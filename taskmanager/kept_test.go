@@ -203,7 +203,8 @@ func TestKeptProcessOfAnotherJob(t *testing.T) {
 
 // TestKeptProcessMakesRoom requires that the oldest kept processes end when their slots are needed.
 func TestKeptProcessMakesRoom(t *testing.T) {
-	b := launched(t) // with 4 slots
+	t.Parallel()
+	b := manage(t, newFakeJobManager(t), func(c *Config) { c.Slots, c.KeepFor = 4, time.Hour })
 	one, two, three := b.attempt("one", 1), b.attempt("two", 1), b.attempt("three", 1)
 	for _, a := range []attempt{one, two, three} {
 		a.deploy(t, "keep", 1)
@@ -272,6 +273,7 @@ func TestKeptProcessDiesAtHandover(t *testing.T) {
 	require.True(t, e.Crashed)
 	require.Equal(t, "user code ended the process (os.Exit) with code 3", e.Failure.Message)
 	require.Equal(t, second.ref.Worker, e.Failure.Worker)
+	require.Empty(t, e.Failure.LastLines, "the lines of the first attempt are not those of the second")
 }
 
 // TestRepeatedCancelOfKept requires that a Cancel with Keep that the job manager repeats does not end

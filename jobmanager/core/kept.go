@@ -18,8 +18,13 @@ import (
 // needed or nobody has taken it for a while. The task manager then starts another process. A restarted
 // job manager knows of none: the next attempt takes those that are on its task managers.
 
-// maxHeld bounds wire.Ready.Held, in bytes.
-const maxHeld = 1 << 20
+const (
+	// maxHeld bounds wire.Ready.Held, in bytes.
+	maxHeld = 1 << 20
+	// maxAllHeld bounds the same of all workers of an attempt together, which each of them gets. If there
+	// is more, they get nothing, and make their rows anew.
+	maxAllHeld = 16 << 20
+)
 
 // keptProcess is a process that waits on a task manager for the next attempt of its job.
 type keptProcess struct {
@@ -71,6 +76,11 @@ func (c *Core) dismissKept(j *job, except []*taskManager) {
 		c.exit(k)
 		return true
 	})
+}
+
+// keeps reports whether the job has a kept process of worker ref on task manager n.
+func (j *job) keeps(n *taskManager, ref wire.WorkerRef) bool {
+	return slices.ContainsFunc(j.kept, func(k keptProcess) bool { return k.taskManager == n && k.ref == ref })
 }
 
 // forgetKept forgets the kept processes of a job on task manager n.
@@ -156,14 +166,16 @@ func (c *Core) hold(w *worker, held []byte) bool {
 	return true
 }
 
-// held returns what each worker has kept of earlier attempts, or nil if none has kept anything.
+// held returns what each worker has kept of earlier attempts, or nil if none has kept anything, or if it is
+// too much for a message.
 func (j *job) held() [][]byte {
-	if !slices.ContainsFunc(j.workers, func(w *worker) bool { return len(w.held) > 0 }) {
-		return nil
-	}
-	all := make([][]byte, len(j.workers))
+	all, size := make([][]byte, len(j.workers)), 0
 	for i, w := range j.workers {
 		all[i] = w.held
+		size += len(w.held)
+	}
+	if size == 0 || size > maxAllHeld {
+		return nil
 	}
 	return all
 }

@@ -40,6 +40,7 @@ func live(t *rapid.T) {
 		"report":   w.report,
 		"orphan":   w.orphan,
 		"lose":     w.lose,
+		"keep":     w.keep,
 		"cordon":   w.cordon,
 		"die":      w.die,
 		"save":     w.save,
@@ -59,6 +60,7 @@ type manager struct {
 	conn    int // number of its connection; 0 if it has none
 	running map[wire.WorkerRef]bool
 	told    map[wire.WorkerRef]bool // workers that have got a command to end
+	kept    map[wire.WorkerRef]bool // workers whose processes wait, as the current connection has told the core
 	leaving *wire.Leaving           // what this process has announced; nil if nothing
 }
 
@@ -113,7 +115,7 @@ func newWorld(t *rapid.T) *world {
 		cordoned: map[string]bool{}, leaves: map[*taskManager]time.Duration{}, avoids: newReference(), awaited: map[int]bool{},
 	}
 	for i := range 3 {
-		w.managers = append(w.managers, &manager{id: fmt.Sprint("m", i), running: map[wire.WorkerRef]bool{}, told: map[wire.WorkerRef]bool{}})
+		w.managers = append(w.managers, &manager{id: fmt.Sprint("m", i), running: map[wire.WorkerRef]bool{}, told: map[wire.WorkerRef]bool{}, kept: map[wire.WorkerRef]bool{}})
 	}
 	return w
 }
@@ -186,6 +188,7 @@ func (w *world) hear(e Event) {
 	case Heartbeat:
 		n, running, all = w.core.conns[e.Conn], e.Running, true
 	case Reported:
+		w.hearKept(e)
 		if n = w.core.conns[e.Conn]; n != nil && n.workers[e.WorkerRef] != nil && e.Ended != nil {
 			w.gone[e.WorkerRef] = true
 		}
@@ -288,6 +291,7 @@ func (w *world) deliver(t require.TestingT, e Send) {
 		}
 		if arrives {
 			m.running[d.WorkerRef] = true
+			m.takes(d)
 		}
 		w.refs = append(w.refs, d.WorkerRef)
 		w.resolves[d.WorkerRef] = d.Mode == wire.ResolveMode
@@ -298,6 +302,7 @@ func (w *world) deliver(t require.TestingT, e Send) {
 	if c := e.Message.Worker; c != nil {
 		switch {
 		case c.Kill != nil || c.Cancel != nil || c.Exit != nil:
+			delete(m.kept, c.WorkerRef)
 			if !arrives {
 				return
 			}
@@ -319,6 +324,7 @@ func (w *world) deliver(t require.TestingT, e Send) {
 				}
 			}
 			require.True(t, w.said[wire.WorkerRef{Job: c.Job, Attempt: c.Attempt}][saidPrepared])
+			w.noneKept(t, c.WorkerRef)
 		}
 	}
 }
@@ -396,6 +402,7 @@ func (w *world) check(t require.TestingT) {
 		require.Equal(t, !j.info.State.Ended() || processes[id] > 0, slices.Contains(w.core.live, j))
 	}
 	require.Len(t, w.core.jobs, len(w.jobs))
+	w.checkKept(t)
 	w.core.Jobs()
 	w.core.TaskManagers(w.now)
 }
@@ -422,6 +429,7 @@ func (w *world) register(t *rapid.T) {
 	if rapid.IntRange(0, 9).Draw(t, "again") > 0 || m.conn == 0 {
 		w.conns++
 		m.conn = w.conns
+		clear(m.kept)
 		w.byConn[m.conn] = m
 	}
 	w.step(t, Registered{Conn: m.conn, Register: r})
@@ -552,8 +560,8 @@ func (w *world) say(t *rapid.T, conn int, ref wire.WorkerRef, what workerEvent) 
 		}
 		e.Progress = &wire.Progress{Vertices: make([]wire.VertexProgress, rapid.IntRange(0, 3).Draw(t, "vertices"))}
 	case processEnded:
-		e.Ended = &wire.Ended{}
-		if rapid.Bool().Draw(t, "badly") {
+		e.Ended = &wire.Ended{Kept: rapid.IntRange(0, 2).Draw(t, "kept") == 0}
+		if !e.Ended.Kept && rapid.Bool().Draw(t, "badly") {
 			e.Ended.Failure = &wire.Failure{Kind: wire.LostFailure, Signal: "killed", ExitCode: -1}
 			e.Ended.Crashed = rapid.Bool().Draw(t, "crashed")
 		}
@@ -577,6 +585,11 @@ func (w *world) advance(t *rapid.T) {
 		w.say(t, m.conn, ref, processEnded)
 		return
 	}
+	w.goOn(t, m, ref)
+}
+
+// goOn makes a worker report an event of its normal life that could come next.
+func (w *world) goOn(t *rapid.T, m *manager, ref wire.WorkerRef) {
 	for _, n := range w.core.order {
 		if k := n.workers[ref]; k != nil {
 			for _, e := range []workerEvent{saidResolved, saidReady, saidPrepared, saidFinished, saidCommitted} {

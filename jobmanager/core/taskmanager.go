@@ -233,8 +233,12 @@ func cameBackWithout(name, broke string) string {
 	return message
 }
 
-// kill sends a task manager the command to kill a worker that should not exist.
+// kill sends a task manager the command to kill a worker that should not exist. A worker that has kept its
+// process may be listed, and its end reported, once more after its connection broke.
 func (c *Core) kill(n *taskManager, ref wire.WorkerRef) {
+	if j := c.jobs[ref.Job]; j != nil && j.keeps(n, ref) {
+		return
+	}
 	c.send(n, wire.ToTaskManager{Worker: &wire.WorkerCommand{WorkerRef: ref, Kill: &wire.Kill{}}})
 }
 
