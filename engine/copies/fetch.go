@@ -137,8 +137,8 @@ func (f *fetch) ask(ctx context.Context, w int, list []int) error {
 	if err != nil {
 		return err
 	}
-	defer nc.Close()
-	defer context.AfterFunc(ctx, func() { nc.Close() })()
+	defer shut(nc)
+	defer context.AfterFunc(ctx, func() { shut(nc) })()
 	err = f.receive(nc, list)
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)

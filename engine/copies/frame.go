@@ -200,6 +200,9 @@ func (r *frameReader) next() (head, error) {
 	return h, h.check()
 }
 
+// more reports whether the next frame has begun to arrive.
+func (r *frameReader) more() bool { return r.r.Buffered() >= headBytes }
+
 // readName reads a name of n bytes into queue.
 func (r *frameReader) readName(n int) error {
 	r.name = append(r.name[:0], make([]byte, n+sumBytes)...)

@@ -39,7 +39,7 @@ func (x *Exchange) serve(c *peerlink.Caller) error {
 	if from.channel == channelLink { // the dialer has given up the one before
 		for nc, other := range x.accepts {
 			if other == from {
-				nc.Close()
+				shut(nc)
 			}
 		}
 	}
@@ -57,7 +57,7 @@ func (x *Exchange) answerAll(nc net.Conn, from accept) {
 	for err == nil {
 		err = a.answerNext()
 	}
-	nc.Close()
+	shut(nc)
 	x.mu.Lock()
 	delete(x.accepts, nc)
 	x.mu.Unlock()
@@ -109,7 +109,7 @@ func (a *answerer) answerNext() error {
 	if err == nil {
 		err = a.w.write(message{kind: kindReceived}, nil, 0)
 	}
-	if err == nil {
+	if err == nil && !a.r.more() { // the dialer does not wait for one acknowledgement after another
 		err = a.w.flush()
 	}
 	return err

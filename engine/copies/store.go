@@ -80,7 +80,8 @@ func (s *Store) Piece(state State, number int) []byte {
 	return p.data
 }
 
-// Held says what the Store holds, sorted by queue. The states of a queue begin with the oldest.
+// Held says what the Store holds, sorted by queue. The states of a queue begin with the oldest. What
+// it says remains true until New only if no Exchange is open.
 func (s *Store) Held() (all []Held) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
