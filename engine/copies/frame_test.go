@@ -163,7 +163,7 @@ func TestFramesThatLie(t *testing.T) {
 		{"kind 0", func(b []byte) { b[4] = 0 }, "a frame begins with"},
 		{"last kind and 1", func(b []byte) { b[4] = byte(kindMissing) + 1 }, "a frame begins with"},
 		{"flags", func(b []byte) { b[5] = 4 }, "a frame begins with"},
-		{"superstep 0", func(b []byte) { le.PutUint32(b[8:], 0) }, `a piece of there is no superstep 0 of queue "means"`},
+		{"superstep 0", func(b []byte) { le.PutUint32(b[8:], 0) }, `a piece: there is no superstep 0 of queue "means"`},
 		{"superstep", func(b []byte) { le.PutUint32(b[8:], 1<<31) }, "there is no superstep 2147483648"},
 		{"no pieces", func(b []byte) { le.PutUint32(b[12:], 0) }, "a state of 0 pieces"},
 		{"many pieces", func(b []byte) { le.PutUint32(b[12:], MaxPieces+1) }, "pieces, where there are 1 to"},

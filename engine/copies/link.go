@@ -143,7 +143,7 @@ func (l *link) readAnswers(nc net.Conn) (some bool, err error) {
 	for {
 		h, err := r.next()
 		if err == nil && h.kind != kindReceived {
-			err = violation("a %v, where an acknowledgement is due", h.kind)
+			err = violation("%v, where an acknowledgement is due", h.kind)
 		}
 		if err == nil && !l.acknowledge(nc) {
 			err = violation("an acknowledgement of nothing")

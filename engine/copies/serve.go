@@ -96,7 +96,7 @@ func (a *answerer) answerNext() error {
 		err = a.take(h)
 	case kindReport, kindOutcome:
 		if h.kind == kindReport && a.x.cfg.Worker != 0 || h.kind == kindOutcome && a.from != 0 {
-			return violation("a %v from worker %d to worker %d", h.kind, a.from, a.x.cfg.Worker)
+			return violation("%v from worker %d to worker %d", h.kind, a.from, a.x.cfg.Worker)
 		}
 		a.x.mu.Lock()
 		a.x.core.received(a.from, h.message)
@@ -104,7 +104,7 @@ func (a *answerer) answerNext() error {
 	case kindFetch:
 		return a.give(h)
 	default:
-		return violation("a %v, which answers nothing", h.kind)
+		return violation("%v, which answers nothing", h.kind)
 	}
 	if err == nil {
 		err = a.w.write(message{kind: kindReceived}, nil, 0)
