@@ -63,6 +63,29 @@ func TestDamagedConnections(t *testing.T) {
 	t.Logf("%d faults have struck", struck)
 }
 
+// TestDamagedHandshakes flips bits in the handshake of the first connection. Some of them look like
+// another protocol. The worker must connect again all the same.
+func TestDamagedHandshakes(t *testing.T) {
+	for at := range int64(12) {
+		for _, back := range []bool{false, true} {
+			box := middlebox.New(middlebox.Fault{Kind: middlebox.Flip, At: at, Back: back, Length: 1, Bit: 4})
+			g := behind(t, 2, func(_ int, address string) string {
+				a, err := box.Before(address)
+				require.NoError(t, err)
+				return a
+			}, nil)
+			s := State{Queue: "means", Superstep: 1, Of: 3}
+			g.shareAll(s)
+			require.True(t, box.Struck())
+			require.Len(t, Choose(g.held(1)), 1)
+			for _, x := range g.xs {
+				x.Close()
+			}
+			box.Close()
+		}
+	}
+}
+
 // TestWorkerLostWhileSharing loses a worker at a random piece of a random worker while all share a
 // state. The state before must be left, or the new one. The others must neither wait for the lost
 // worker in Share, nor in Close.

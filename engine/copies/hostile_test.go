@@ -76,6 +76,33 @@ func TestHellosThatAreRefused(t *testing.T) {
 	}
 }
 
+// TestNewConnectionReplacesOld requires that only one connection for messages from the same worker
+// stays open, but any number of connections for fetches.
+func TestNewConnectionReplacesOld(t *testing.T) {
+	virtual(t, 0, 2, func(t *testing.T, ports []*peerlink.Port, config func(worker int) Config) {
+		x, err := New(config(0))
+		require.NoError(t, err)
+		dial := func(channel uint32) net.Conn {
+			nc, err := ports[1].Dial(t.Context(), ports[0].Address(), hello(func(h *peerlink.Hello) { h.Channel = channel }))
+			require.NoError(t, err)
+			return nc
+		}
+		old, fetches := dial(channelLink), []net.Conn{dial(channelFetch), dial(channelFetch)}
+		recent := dial(channelLink)
+		_, err = old.Read(make([]byte, 1))
+		require.ErrorIs(t, err, io.EOF)
+		for _, nc := range append(fetches, recent) {
+			w := newFrameWriter(nc, func() {})
+			require.NoError(t, w.write(message{kind: kindReport, State: State{"means", 1, false, 3}}, nil, 0))
+			require.NoError(t, w.flush())
+			answer, err := newFrameReader(nc, nil).next()
+			require.NoError(t, err)
+			require.Equal(t, kindReceived, answer.kind)
+		}
+		x.Close()
+	})
+}
+
 // TestHostileDialers sends frames that have no place where they come. The connection must end without
 // an answer, and a state must be settled afterwards.
 func TestHostileDialers(t *testing.T) {

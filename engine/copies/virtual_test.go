@@ -115,16 +115,20 @@ func virtual(t *testing.T, rate, workers int, test func(t *testing.T, ports []*p
 	})
 }
 
-// mute opens an endpoint at a port that welcomes connections and then neither reads nor writes. It
-// returns the number of connections so far.
-func mute(t *testing.T, p *peerlink.Port) (endpoint *peerlink.Opened, connections func() int) {
+// mute opens an endpoint at a port that welcomes connections and then writes nothing. It reads only if
+// reads is set. It returns the number of connections so far.
+func mute(t *testing.T, p *peerlink.Port, reads bool) (endpoint *peerlink.Opened, connections func() int) {
 	var mu sync.Mutex
 	n := 0
 	endpoint, err := p.Open(peerlink.Endpoint{Kind: peerlink.Copies, Epoch: 3, Serve: func(c *peerlink.Caller) error {
 		mu.Lock()
 		n++
 		mu.Unlock()
-		return c.Welcome()
+		err := c.Welcome()
+		if err == nil && reads {
+			go io.Copy(io.Discard, c) // ends when the other side closes the connection
+		}
+		return err
 	}})
 	require.NoError(t, err)
 	return endpoint, func() int {
@@ -140,39 +144,41 @@ func shareWith(x *Exchange, s State) {
 	x.Share(s, first, pieces)
 }
 
-// TestSilentPeer requires that a worker which answers nothing is connected to again and again, at
-// most once in the time of the patience, that it delays neither Share nor Close, and that the state
-// is settled when the worker answers at last.
+// TestSilentPeer requires that a worker which answers nothing is connected to again and again, about
+// once in the time of the patience, whether it reads or not, that it delays neither Share nor Close,
+// and that the state is settled when the worker answers at last.
 func TestSilentPeer(t *testing.T) {
-	virtual(t, 0, 2, func(t *testing.T, ports []*peerlink.Port, config func(worker int) Config) {
-		endpoint, connections := mute(t, ports[1])
-		x, err := New(config(0))
-		require.NoError(t, err)
-		began := time.Now()
-		s := State{Queue: "means", Superstep: 1, Of: 3}
-		shareWith(x, s)
-		require.Zero(t, time.Since(began))
-		time.Sleep(10 * time.Minute)
-		require.False(t, x.Settled("means"))
-		require.GreaterOrEqual(t, connections(), 15)
-		require.LessOrEqual(t, connections(), 21)
-		endpoint.Close()
-		other, err := New(config(1))
-		require.NoError(t, err)
-		shareWith(other, s)
-		require.NoError(t, x.Await(soon(t), "means"))
-		require.Len(t, Choose([][]Held{other.cfg.Store.Held()}), 1)
-		other.Close()
+	for _, reads := range []bool{false, true} {
+		virtual(t, 0, 2, func(t *testing.T, ports []*peerlink.Port, config func(worker int) Config) {
+			endpoint, connections := mute(t, ports[1], reads)
+			x, err := New(config(0))
+			require.NoError(t, err)
+			began := time.Now()
+			s := State{Queue: "means", Superstep: 1, Of: 3}
+			shareWith(x, s)
+			require.Zero(t, time.Since(began))
+			time.Sleep(10 * time.Minute)
+			require.False(t, x.Settled("means"))
+			require.GreaterOrEqual(t, connections(), 15)
+			require.LessOrEqual(t, connections(), 21)
+			endpoint.Close()
+			other, err := New(config(1))
+			require.NoError(t, err)
+			shareWith(other, s)
+			require.NoError(t, x.Await(soon(t), "means"))
+			require.Len(t, Choose([][]Held{other.cfg.Store.Held()}), 1)
+			other.Close()
 
-		endpoint, _ = mute(t, ports[1])
-		s.Superstep = 2
-		shareWith(x, s)
-		time.Sleep(time.Second)
-		closing := time.Now()
-		x.Close()
-		require.Zero(t, time.Since(closing))
-		endpoint.Close()
-	})
+			endpoint, _ = mute(t, ports[1], reads)
+			s.Superstep = 2
+			shareWith(x, s)
+			time.Sleep(time.Second)
+			closing := time.Now()
+			x.Close()
+			require.Zero(t, time.Since(closing))
+			endpoint.Close()
+		})
+	}
 }
 
 // TestIdleConnection requires that a connection that has nothing to carry is used again, however
@@ -255,7 +261,7 @@ func TestFetchFailures(t *testing.T) {
 			return nil
 		}, "connection refused", false},
 		{"silent", func(t *testing.T, p *peerlink.Port, _ Config) io.Closer {
-			endpoint, _ := mute(t, p)
+			endpoint, _ := mute(t, p, false)
 			return closing(endpoint.Close)
 		}, "i/o timeout", false},
 		{"of the next attempt", func(t *testing.T, _ *peerlink.Port, c Config) io.Closer {
@@ -315,7 +321,7 @@ func (c closing) Close() error { c(); return nil }
 // a choice that is not one.
 func TestFetchEnds(t *testing.T) {
 	virtual(t, 0, 2, func(t *testing.T, ports []*peerlink.Port, config func(worker int) Config) {
-		endpoint, _ := mute(t, ports[1])
+		endpoint, _ := mute(t, ports[1], false)
 		defer endpoint.Close()
 		x, err := New(config(0))
 		require.NoError(t, err)
