@@ -14,8 +14,8 @@ type Choice struct {
 	Holders [][]int
 }
 
-// Choose returns the states from which a job continues, sorted by queue. held[w] says what worker w
-// holds. For each queue, Choose takes the newest state of which each piece is held by a worker; a
+// Choose returns the states from which a job continues, sorted by queue. held[w] says what worker w of
+// the next attempt holds, which is nothing if it is new. For each queue, Choose takes the newest state of which each piece is held by a worker; a
 // queue without such a state begins anew. The first holders of the pieces are spread over the
 // workers. Choose is a pure function, so all workers that know the same choose the same.
 func Choose(held [][]Held) []Choice {

@@ -175,10 +175,12 @@ func (c *core) roundOf(s State) *round {
 	if told, ok := c.told[s.Queue]; ok && s.compare(told) <= 0 {
 		return nil
 	}
-	r := &round{reported: make([]bool, c.workers)}
+	var r *round
 	if n := len(c.free); n > 0 {
 		r, c.free = c.free[n-1], c.free[:n-1]
 		clear(r.reported)
+	} else {
+		r = &round{reported: make([]bool, c.workers)}
 	}
 	r.State, r.missing, r.untold, r.void = s, c.workers, c.workers-1, false
 	c.rounds[s.Queue] = append(c.rounds[s.Queue], r)

@@ -4,7 +4,7 @@
 //
 //	store := &copies.Store{}                     // lives as long as the process
 //	for each attempt of the job {
-//		choices := copies.Choose(held)           // held[w] is store.Held() of worker w
+//		choices := copies.Choose(held)           // held[w] has store.Held() of worker w
 //		x, err := copies.New(copies.Config{Store: store, From: choices, …})
 //		for each choice {
 //			pieces, err := x.Fetch(ctx, choice, needed)
@@ -13,7 +13,7 @@
 //		after each superstep, in all workers, if x.Settled(queue) in worker 0 {
 //			x.Share(state, first, pieces)        // returns at once
 //		}
-//		x.Close()
+//		x.Close()                                // before store.Held() for the next attempt
 //	}
 //
 // The state of a queue after a superstep consists of numbered pieces: a head, and a piece of each

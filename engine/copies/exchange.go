@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -93,7 +94,7 @@ func New(cfg Config) (*Exchange, error) {
 		return nil, fmt.Errorf("exchange copies of the states of queues: %w", err)
 	}
 	x.repair()
-	x.work.Go(x.shareAll)
+	x.work.Go((&sharer{x: x}).run)
 	return x, nil
 }
 
@@ -200,11 +201,14 @@ func (x *Exchange) Close() {
 	x.endpoint.Close()
 	x.mu.Lock()
 	for nc := range x.accepts {
-		nc.Close()
+		shut(nc)
 	}
 	x.mu.Unlock()
 	x.work.Wait()
 }
+
+// shut closes a connection at once. It does not wait for the peer, as closing a TLS connection may.
+func shut(nc net.Conn) { peerlink.Socket(nc).Close() }
 
 // wake puts an element into a channel that has room for one, unless it has one.
 func wake(c chan struct{}) {
@@ -214,56 +218,76 @@ func wake(c chan struct{}) {
 	}
 }
 
-// shareAll shares the waiting states until the Exchange closes.
-func (x *Exchange) shareAll() {
+// sharer puts the pieces of states into the Store, and sends copies.
+type sharer struct {
+	x *Exchange
+	State
+	number int                      // of the next piece
+	failed error                    // of the state
+	piece  func([]byte, error) bool // takes a piece; made once
+}
+
+// run shares the waiting states until the Exchange closes.
+func (s *sharer) run() {
+	s.piece = s.take
 	for {
-		x.mu.Lock()
-		var s shared
-		n := len(x.waiting)
-		if n > 0 {
-			s = x.waiting[0]
-			copy(x.waiting, x.waiting[1:])
-			x.waiting[n-1] = shared{}
-			x.waiting = x.waiting[:n-1]
-		}
-		x.mu.Unlock()
-		if n > 0 {
-			x.share(s)
+		next, some := s.x.nextShared()
+		if some {
+			s.share(next)
 			continue
 		}
 		select {
-		case <-x.wake:
-		case <-x.ctx.Done():
+		case <-s.x.wake:
+		case <-s.x.ctx.Done():
 			return
 		}
 	}
 }
 
-// share puts the pieces of a state into the Store, and sends copies. If a piece fails, the state is
-// given up, and the job goes on: a later state may be copied.
-func (x *Exchange) share(s shared) {
-	number, failed := s.first, error(nil)
-	for data, err := range s.pieces {
-		if x.ctx.Err() != nil {
-			return
-		}
-		if err == nil {
-			err = x.cfg.Store.Put(s.State, number, data)
-		}
-		if failed = err; err != nil {
-			break
-		}
-		x.mu.Lock()
-		x.core.share(s.State, number)
-		x.mu.Unlock()
-		number++
-	}
-	if failed != nil {
-		x.cfg.Logger.Warn("the state of a queue is not copied", "queue", s.Queue, "superstep", s.Superstep, "error", failed)
-	}
+// nextShared removes the first of the waiting states.
+func (x *Exchange) nextShared() (next shared, some bool) {
 	x.mu.Lock()
-	x.core.end(s.State, failed != nil)
-	x.mu.Unlock()
+	defer x.mu.Unlock()
+	if x.closed || len(x.waiting) == 0 {
+		return shared{}, false
+	}
+	next = x.waiting[0]
+	x.waiting = slices.Delete(x.waiting, 0, 1)
+	return next, true
+}
+
+// share shares a state. If a piece fails, the state is given up, and the job goes on: a later state
+// may be copied.
+func (s *sharer) share(next shared) {
+	s.State, s.number, s.failed = next.State, next.first, nil
+	next.pieces(s.piece)
+	if s.x.ctx.Err() != nil {
+		return
+	}
+	if s.failed != nil {
+		s.x.cfg.Logger.Warn("the state of a queue is not copied", "queue", s.Queue, "superstep", s.Superstep, "error", s.failed)
+	}
+	s.x.mu.Lock()
+	s.x.core.end(s.State, s.failed != nil)
+	s.x.mu.Unlock()
+}
+
+// take takes the next piece of the state. It returns false if it wants no further ones.
+func (s *sharer) take(data []byte, err error) bool {
+	if s.x.ctx.Err() != nil {
+		return false
+	}
+	if err == nil {
+		err = s.x.cfg.Store.Put(s.State, s.number, data)
+	}
+	if s.failed = err; err != nil {
+		return false
+	}
+	s.x.mu.Lock()
+	s.x.core.share(s.State, s.number)
+	s.x.mu.Unlock()
+	s.number++
+	return true
 }
 
 // send queues a message for another worker. mu is held.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -101,8 +102,75 @@ func TestLastStateDoesNotWait(t *testing.T) {
 	for w := range 3 {
 		require.Len(t, g.stores[w].Held(), 1)
 	}
-	g.share(0, before)
-	require.True(t, g.xs[0].Settled("means"), "an older state must be ignored")
+	for _, s := range []State{before, last} {
+		g.xs[0].Share(s, 0, func(func([]byte, error) bool) { t.Errorf("%s is shared again", s) })
+		require.True(t, g.xs[0].Settled("means"))
+	}
+	for _, x := range g.xs {
+		x.Close()
+	}
+}
+
+// TestNextAttempt lets an attempt end in the middle of a state. The next one, of other subtasks, must
+// continue from the state before and make the newer one again. An attempt that begins at an earlier
+// superstep, as no worker holds what it needs, must be able to share its states.
+func TestNextAttempt(t *testing.T) {
+	g := newGroup(t, 3, nil)
+	s := State{Queue: "means", Superstep: 4, Of: 7}
+	g.shareAll(s)
+	half := State{Queue: "means", Superstep: 5, Of: 7}
+	g.share(0, half)
+	g.share(1, half)
+	for len(g.stores[2].Held()) < 2 { // worker 2 gets copies from worker 1
+		runtime.Gosched()
+	}
+	for _, x := range g.xs {
+		x.Close()
+	}
+
+	choices := Choose(g.held(0, 1, 2))
+	require.Len(t, choices, 1)
+	require.Equal(t, s, choices[0].State)
+	g = g.next([]int{0, 1, 2})
+	g.start(choices)
+	for w := range g.xs {
+		require.Len(t, g.stores[w].Held(), 1)
+		g.requireFetched(w, choices[0])
+	}
+	require.NoError(t, g.xs[0].Await(soon(t), "means"))
+	whole := State{Queue: "means", Superstep: 5, Of: 4}
+	g.shareAll(whole)
+	for w := range g.xs {
+		held := g.stores[w].Held()
+		require.Len(t, held, 1)
+		require.Equal(t, whole, held[0].State)
+	}
+
+	g = g.next([]int{0, 1, 2})
+	g.start(nil)
+	require.Equal(t, make([][]Held, 3), g.held(0, 1, 2))
+	again := State{Queue: "means", Superstep: 2, Of: 4}
+	g.shareAll(again)
+	for lost := range 3 {
+		require.Equal(t, again, Choose(g.held(g.others(lost)...))[0].State)
+	}
+}
+
+// TestHolderWithoutPiece lets an attempt continue from a state of which a worker does not hold the
+// piece that it should send to another. This must not prevent that later states are settled.
+func TestHolderWithoutPiece(t *testing.T) {
+	g := &group{t: t}
+	s := State{Queue: "means", Superstep: 4, Of: 2}
+	for range 3 {
+		g.add(&Store{})
+	}
+	require.NoError(t, g.stores[2].Put(s, 0, content(s, 0, sizeOf(s, 0))))
+	g.start([]Choice{{s, [][]int{{2}, {1}}}})
+	require.NoError(t, g.xs[0].Await(soon(t), "means"))
+	require.Equal(t, []Held{{s, []int{0}}}, g.stores[0].Held(), "the copy that could be made")
+	s.Superstep = 5
+	g.shareAll(s)
+	require.Equal(t, s, Choose(g.held(0, 1))[0].State)
 }
 
 // TestAlone requires that a worker without others keeps its states.

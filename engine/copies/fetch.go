@@ -137,8 +137,8 @@ func (f *fetch) ask(ctx context.Context, w int, list []int) error {
 	if err != nil {
 		return err
 	}
-	defer nc.Close()
-	defer context.AfterFunc(ctx, func() { nc.Close() })()
+	defer shut(nc)
+	defer context.AfterFunc(ctx, func() { shut(nc) })()
 	err = f.receive(nc, list)
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
@@ -169,7 +169,7 @@ func (f *fetch) receive(nc net.Conn, list []int) error {
 		case err != nil:
 			return fmt.Errorf("piece %d: %w", i, err)
 		case h.State != f.State || h.piece != i || h.kind != kindPiece && h.kind != kindMissing:
-			return violation("a %v of piece %d of %s, where piece %d is due", h.kind, h.piece, h.State, i)
+			return violation("%v of piece %d of %s, where piece %d is due", h.kind, h.piece, h.State, i)
 		case h.kind == kindMissing:
 			return fmt.Errorf("piece %d: %w", i, errMissing)
 		}

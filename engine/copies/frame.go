@@ -47,13 +47,13 @@ const (
 	kindMissing
 )
 
-// String returns the name of the kind, for errors.
+// String returns the name of the kind with its article, for errors.
 func (k kind) String() string {
-	names := [...]string{"frame 0", "piece", "report", "outcome", "fetch", "acknowledgement", "word of a missing piece"}
+	names := [...]string{"no frame", "a piece", "a report", "an outcome", "a fetch", "an acknowledgement", "word of a missing piece"}
 	if int(k) < len(names) {
 		return names[k]
 	}
-	return fmt.Sprintf("frame of kind %d", byte(k))
+	return fmt.Sprintf("a frame of kind %d", byte(k))
 }
 
 const (
@@ -200,6 +200,9 @@ func (r *frameReader) next() (head, error) {
 	return h, h.check()
 }
 
+// more reports whether the next frame has begun to arrive.
+func (r *frameReader) more() bool { return r.r.Buffered() >= headBytes }
+
 // readName reads a name of n bytes into queue.
 func (r *frameReader) readName(n int) error {
 	r.name = append(r.name[:0], make([]byte, n+sumBytes)...)
@@ -222,7 +225,7 @@ func (h head) check() error {
 		return nil
 	}
 	if err := h.checkPiece(h.piece, int(h.length)); err != nil {
-		return fmt.Errorf("%w: a %v of %w", peerlink.ErrProtocol, h.kind, err)
+		return fmt.Errorf("%w: %v: %w", peerlink.ErrProtocol, h.kind, err)
 	}
 	return nil
 }

@@ -97,7 +97,7 @@ func (x *Exchange) dial(ctx context.Context, to int, channel uint32) (net.Conn, 
 	})
 	if err != nil {
 		if nc != nil { // the answer was damaged
-			nc.Close()
+			shut(nc)
 		}
 		return nil, err
 	}
@@ -115,7 +115,7 @@ func keepAlive(nc net.Conn) {
 // converse sends messages over a connection until it ends, and closes it. some reports whether the
 // worker has acknowledged messages.
 func (l *link) converse(ctx context.Context, nc net.Conn) (some bool, err error) {
-	stop := context.AfterFunc(ctx, func() { nc.Close() })
+	stop := context.AfterFunc(ctx, func() { shut(nc) })
 	defer stop()
 	l.x.mu.Lock()
 	l.sent = l.acknowledged
@@ -125,11 +125,11 @@ func (l *link) converse(ctx context.Context, nc net.Conn) (some bool, err error)
 	var readErr error
 	reader.Go(func() {
 		some, readErr = l.readAnswers(nc)
-		nc.Close()
+		shut(nc)
 		close(over)
 	})
 	err = l.writeMessages(nc, over)
-	nc.Close()
+	shut(nc)
 	reader.Wait()
 	if err == nil || peerlink.IsClosed(err) { // the reader knows better
 		err = readErr
@@ -143,7 +143,7 @@ func (l *link) readAnswers(nc net.Conn) (some bool, err error) {
 	for {
 		h, err := r.next()
 		if err == nil && h.kind != kindReceived {
-			err = violation("a %v, where an acknowledgement is due", h.kind)
+			err = violation("%v, where an acknowledgement is due", h.kind)
 		}
 		if err == nil && !l.acknowledge(nc) {
 			err = violation("an acknowledgement of nothing")

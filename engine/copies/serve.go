@@ -39,7 +39,7 @@ func (x *Exchange) serve(c *peerlink.Caller) error {
 	if from.channel == channelLink { // the dialer has given up the one before
 		for nc, other := range x.accepts {
 			if other == from {
-				nc.Close()
+				shut(nc)
 			}
 		}
 	}
@@ -57,7 +57,7 @@ func (x *Exchange) answerAll(nc net.Conn, from accept) {
 	for err == nil {
 		err = a.answerNext()
 	}
-	nc.Close()
+	shut(nc)
 	x.mu.Lock()
 	delete(x.accepts, nc)
 	x.mu.Unlock()
@@ -96,7 +96,7 @@ func (a *answerer) answerNext() error {
 		err = a.take(h)
 	case kindReport, kindOutcome:
 		if h.kind == kindReport && a.x.cfg.Worker != 0 || h.kind == kindOutcome && a.from != 0 {
-			return violation("a %v from worker %d to worker %d", h.kind, a.from, a.x.cfg.Worker)
+			return violation("%v from worker %d to worker %d", h.kind, a.from, a.x.cfg.Worker)
 		}
 		a.x.mu.Lock()
 		a.x.core.received(a.from, h.message)
@@ -104,12 +104,12 @@ func (a *answerer) answerNext() error {
 	case kindFetch:
 		return a.give(h)
 	default:
-		return violation("a %v, which answers nothing", h.kind)
+		return violation("%v, which answers nothing", h.kind)
 	}
 	if err == nil {
 		err = a.w.write(message{kind: kindReceived}, nil, 0)
 	}
-	if err == nil {
+	if err == nil && !a.r.more() { // the dialer does not wait for one acknowledgement after another
 		err = a.w.flush()
 	}
 	return err

@@ -153,7 +153,11 @@ func (d *decoder) number(most int) int {
 
 // text reads a text and its length.
 func (d *decoder) text(most int) string {
-	n := d.number(min(most, len(d.rest)))
+	n := d.number(most)
+	if n > len(d.rest) {
+		d.err = fmt.Errorf("it ends in the middle of a text of %d bytes", n)
+		return ""
+	}
 	s := string(d.rest[:n])
 	d.rest = d.rest[n:]
 	return s

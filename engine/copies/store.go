@@ -80,7 +80,8 @@ func (s *Store) Piece(state State, number int) []byte {
 	return p.data
 }
 
-// Held says what the Store holds, sorted by queue. The states of a queue begin with the oldest.
+// Held says what the Store holds, sorted by queue. The states of a queue begin with the oldest. What
+// it says remains true until New only if no Exchange is open.
 func (s *Store) Held() (all []Held) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,10 +106,14 @@ func (s *Store) Complete(state State) {
 		return
 	}
 	s.known(q, state)
-	s.drop(q, func(held State) bool { return held != state && held.compare(state) <= 0 })
+	for i := len(q.states) - 1; i >= 0; i-- {
+		if held := q.states[i].State; held != state && held.compare(state) <= 0 {
+			s.drop(q, i)
+		}
+	}
 }
 
-// Size returns the number of bytes of the pieces. The Store may keep as much again for reuse.
+// Size returns the number of bytes of the pieces. It may keep about as much again for reuse.
 func (s *Store) Size() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,9 +126,11 @@ func (s *Store) keep(choices []Choice) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for queue, q := range s.queues {
-		s.drop(q, func(held State) bool {
-			return !slices.ContainsFunc(choices, func(c Choice) bool { return c.State == held })
-		})
+		for i := len(q.states) - 1; i >= 0; i-- {
+			if !slices.ContainsFunc(choices, func(c Choice) bool { return c.State == q.states[i].State }) {
+				s.drop(q, i)
+			}
+		}
 		if len(q.states) == 0 {
 			delete(s.queues, queue)
 		}
@@ -137,8 +144,12 @@ func (s *Store) keep(choices []Choice) {
 func (s *Store) dropState(state State) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if q := s.queues[state.Queue]; q != nil && q.complete != state {
-		s.drop(q, func(held State) bool { return held == state })
+	q := s.queues[state.Queue]
+	if q == nil || q.complete == state {
+		return
+	}
+	if i := slices.IndexFunc(q.states, func(h *heldOf) bool { return h.State == state }); i >= 0 {
+		s.drop(q, i)
 	}
 }
 
@@ -195,12 +206,9 @@ func (s *Store) put(state State, number int, p *piece) {
 	s.held(q, state).pieces[number] = p
 	s.size += int64(len(p.data))
 	q.bytes += int64(cap(p.data))
-	if len(q.states) <= maxStates {
-		return
+	if len(q.states) > maxStates { // the oldest that is not known to be complete
+		s.drop(q, slices.IndexFunc(q.states, func(h *heldOf) bool { return h.State != q.complete }))
 	}
-	unknown := slices.IndexFunc(q.states, func(h *heldOf) bool { return h.State != q.complete })
-	oldest := q.states[unknown].State
-	s.drop(q, func(held State) bool { return held == oldest })
 }
 
 // acquire returns a piece that the Store does not reuse before it is released, or nil.
@@ -267,36 +275,34 @@ func (s *Store) held(q *shelf, state State) *heldOf {
 	if found {
 		return q.states[at]
 	}
-	h := &heldOf{pieces: make(map[int]*piece)}
+	var h *heldOf
 	if n := len(q.emptied); n > 0 {
 		h, q.emptied = q.emptied[n-1], q.emptied[:n-1]
+	} else {
+		h = &heldOf{pieces: make(map[int]*piece)}
 	}
 	h.State = state
 	q.states = slices.Insert(q.states, at, h)
 	return h
 }
 
-// drop drops the states for which gone returns true.
-func (s *Store) drop(q *shelf, gone func(State) bool) {
-	q.states = slices.DeleteFunc(q.states, func(h *heldOf) bool {
-		if !gone(h.State) {
-			return false
-		}
-		for _, p := range h.pieces {
-			s.size -= int64(len(p.data))
-			q.bytes -= int64(cap(p.data))
-		}
-		for _, p := range h.pieces {
-			s.released(p)
-		}
-		clear(h.pieces)
-		q.emptied = append(q.emptied, h)
-		return true
-	})
+// drop drops the state with index i.
+func (s *Store) drop(q *shelf, i int) {
+	h := q.states[i]
+	q.states = slices.Delete(q.states, i, i+1)
+	for _, p := range h.pieces {
+		s.size -= int64(len(p.data))
+		q.bytes -= int64(cap(p.data))
+	}
+	for _, p := range h.pieces {
+		s.released(p)
+	}
+	clear(h.pieces)
+	q.emptied = append(q.emptied, h)
 }
 
 // released ends a use of a piece. When nobody uses it any more, its memory is kept for reuse. Of a
-// queue, at most as much is kept as its states take.
+// queue, at most as much is kept as its states take, and an eighth more, as sizes vary.
 func (s *Store) released(p *piece) {
 	p.users--
 	q := p.shelf
@@ -305,7 +311,7 @@ func (s *Store) released(p *piece) {
 	}
 	q.spare, q.spared = append(q.spare, p), q.spared+int64(cap(p.data))
 	n := 0
-	for ; q.spared > q.bytes; n++ {
+	for ; q.spared > q.bytes+q.bytes/8; n++ {
 		q.spared -= int64(cap(q.spare[n].data))
 	}
 	q.spare = slices.Delete(q.spare, 0, n)
