@@ -35,6 +35,11 @@
 // output and error at once, so that writing output never makes a worker wait. Collected rows
 // wait in the worker's pipe until the job manager accepts them.
 //
+// A worker may get the process that a worker of an earlier attempt of its job has kept (kept.go).
+// It then has a work directory of its own, but the process is still in the first one, which is
+// removed. The process itself sets its number of processors and its heap limit again, by the
+// deployment.
+//
 // # What the job manager may rely on
 //
 // The events of a worker arrive in order and at least once. Events that may have been lost when
@@ -44,7 +49,8 @@
 // worker. The worker fails if the delivery of rows or text cannot be confirmed. It does not
 // fail if the delivery of lines of its output cannot be confirmed. If a worker's process dies,
 // is stopped, breaks the protocol, or does not behave as a worker after its start, the failure
-// in Ended says so.
+// in Ended says so. If the worker keeps its process, Ended says so; the process holds no slots, is
+// not listed, and what becomes of it is not reported.
 //
 // # When things go wrong
 //

@@ -34,6 +34,7 @@ func (m *manager) handOver(why string, ended <-chan error) (refused bool, err er
 	}
 	by := time.Now().Add(m.DrainWithin)
 	m.outbox.announce(departure{why: why, by: by})
+	m.kept.makeRoom(0) // no attempt will begin here
 	late := time.NewTimer(m.DrainWithin)
 	defer late.Stop()
 	for told := ""; ; {

@@ -80,6 +80,7 @@ func (c *Core) adoptAttempt(j *job, r Resumable) {
 	switch j.info.State {
 	case wire.JobRunning:
 		j.started, j.ranBefore = max(now, 1), max(0, c.wall().Sub(j.info.Started))
+		j.awaitsHeld = k.Held
 	case wire.JobRestarting:
 		j.restartAt = now + k.Delay
 	case wire.JobFailing:

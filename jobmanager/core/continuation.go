@@ -27,6 +27,8 @@ type Continuation struct {
 	Deciding bool `msgpack:"deciding,omitempty"`
 	// Overlaps says that the next attempt may begin while workers of the current one still run.
 	Overlaps bool `msgpack:"overlaps,omitempty"`
+	// Held says that workers of the current attempt, which runs, have kept something of earlier attempts.
+	Held bool `msgpack:"held,omitempty"`
 	// Earlier has what the attempts before the current one have reported of their checkpoints.
 	Earlier wire.Checkpointed `msgpack:"earlier"`
 	// Restarts has what the restart strategy knows.
@@ -52,7 +54,7 @@ type CrashCount struct {
 // continuation returns what a restarted job manager needs to take up job j.
 func (c *Core) continuation(j *job) *Continuation {
 	now := c.clock.Counted()
-	k := &Continuation{Lease: c.config.Lease, Began: j.deployed, Deciding: j.deciding, Overlaps: j.overlaps, Earlier: j.earlier, Restarts: j.restarts.history(now)}
+	k := &Continuation{Lease: c.config.Lease, Began: j.deployed, Deciding: j.deciding, Overlaps: j.overlaps, Held: j.awaitsHeld || j.info.State == wire.JobRunning && j.held() != nil, Earlier: j.earlier, Restarts: j.restarts.history(now)}
 	switch j.info.State {
 	case wire.JobRestarting:
 		k.Delay = max(0, j.restartAt-now)

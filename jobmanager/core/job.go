@@ -47,6 +47,7 @@ type job struct {
 	restartAt   time.Duration // counted time at which the next attempt may begin
 	fencedUntil time.Duration // counted time until which workers on lost task managers may disturb the next attempt; 0 if there are none
 	overlaps    bool          // a worker has said that an attempt may begin while workers of the one before still run
+	awaitsHeld  bool          // a former job manager started the attempt, and not all workers have said again what they have kept
 	kept        []keptProcess // processes of ended workers that wait for the next attempt
 	computed    bool          // all workers have finished, so the job is not restarted any more
 	unwanted    bool          // a cancellation was requested while the core looked for a cause, so the job is not restarted any more

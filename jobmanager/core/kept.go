@@ -166,6 +166,26 @@ func (c *Core) hold(w *worker, held []byte) bool {
 	return true
 }
 
+// heldAgain records what worker w, which a former job manager has started, has kept. All workers must be
+// told the same in Start. So the command, which may have been lost, is sent again when all have said it.
+func (c *Core) heldAgain(w *worker, held []byte) {
+	j := w.job
+	w.toldHeld = true
+	if j.info.State != wire.JobRunning || w.ref.Attempt != j.info.Attempt || !c.hold(w, held) {
+		return
+	}
+	if slices.ContainsFunc(j.workers, func(w *worker) bool { return !w.toldHeld }) {
+		return
+	}
+	j.awaitsHeld = false
+	start := j.start()
+	for _, w := range j.workers {
+		if w.ordered == notOrdered && w.state == WorkerRunning {
+			c.command(w, wire.WorkerCommand{Start: start})
+		}
+	}
+}
+
 // held returns what each worker has kept of earlier attempts, or nil if none has kept anything, or if it is
 // too much for a message.
 func (j *job) held() [][]byte {

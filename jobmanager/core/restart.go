@@ -209,7 +209,7 @@ func (c *Core) restartDue(j *job) {
 		j.earlier = s.Checkpointed
 	}
 	j.ready, j.finished, j.preparing, j.started, j.ranBefore, j.fencedUntil = 0, 0, false, 0, 0, 0
-	j.adopted, j.awaited = false, 0
+	j.adopted, j.awaited, j.awaitsHeld = false, 0, false
 	j.queued, c.rethink = true, true
 	c.record(j, false)
 }

@@ -47,6 +47,7 @@ type worker struct {
 
 	fingerprint string
 	held        []byte // what its process has kept of earlier attempts, as it has said in Ready
+	toldHeld    bool   // it has said that to this job manager
 	progress    *wire.Progress
 }
 
@@ -111,7 +112,7 @@ func (c *Core) repeatCommands(w *worker) {
 		c.command(w, wire.WorkerCommand{Cancel: &wire.Cancel{Reason: w.reason, Keep: w.ordered == orderedKeep}})
 	case w.state == WorkerReady && j.preparing && w.ref.Worker == 0:
 		c.command(w, wire.WorkerCommand{Prepare: &wire.Prepare{Held: j.held()}})
-	case w.state == WorkerRunning && !w.heard:
+	case w.state == WorkerRunning && !w.heard && !j.awaitsHeld:
 		c.command(w, wire.WorkerCommand{Start: j.start()})
 		c.repeatSaves(w)
 	case w.state == WorkerRunning:
@@ -154,6 +155,9 @@ func (c *Core) reported(e Reported) {
 			c.workerFailed(w, e.Failed, notEnded)
 		}
 	case e.Ready != nil:
+		if w.job.awaitsHeld {
+			c.heldAgain(w, e.Ready.Held)
+		}
 		if c.applyReport(w, saidReady) {
 			c.ready(w, e.Ready)
 		}
