@@ -55,9 +55,9 @@ func (j *workerJob) build(ctx context.Context) workOutcome {
 	if err := checkDeployment(d); err != nil {
 		return failed(clusterFault(err))
 	}
-	if d.Spec.Dir != "" {
+	if dir := j.dir(); dir != "" {
 		var err error
-		if j.noDir, err = j.worker.env.enter(d.Spec.Dir, d.WorkDir); err != nil {
+		if j.noDir, err = j.worker.env.enter(dir, d.WorkDir); err != nil {
 			return failed(clusterFault(fmt.Errorf("%v; leave the directory of the task manager: %w", j.noDir, err)))
 		}
 	}
@@ -97,6 +97,15 @@ func (j *workerJob) build(ctx context.Context) workOutcome {
 		return failed(err)
 	}
 	return workOutcome{event: workDone, answer: &wire.FromWorker{Ready: ready}}
+}
+
+// dir returns the directory to which the worker changes, or "" if it stays where it is. The directory
+// in which the process was started is removed after its first attempt.
+func (j *workerJob) dir() string {
+	if d := j.deployment; d.Spec.Dir != "" || j.worker.attempts == 1 {
+		return d.Spec.Dir
+	}
+	return j.deployment.WorkDir
 }
 
 // resume prepares to finish the commit of a run whose workers have ended. No part of the job

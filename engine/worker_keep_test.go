@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 
@@ -31,8 +32,10 @@ func TestWorkerIsKept(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				part := &fakePart{}
 				environment, _ := fakeEnv(part)
-				h := startWorker(t, environment)
 				at := 0
+				var dirs []string
+				environment.enter = func(dir, _ string) (missing, err error) { dirs = append(dirs, dir); return nil, nil }
+				h := startWorker(t, environment)
 				for attempt := 1; attempt <= 3; attempt++ {
 					part.mu.Lock()
 					part.calls, part.run = nil, func(ctx context.Context) ([]byte, error) {
@@ -43,7 +46,13 @@ func TestWorkerIsKept(t *testing.T) {
 						return nil, context.Cause(ctx)
 					}
 					part.mu.Unlock()
-					h.say(keeping(spec, attempt))
+					if attempt > 1 { // late messages for the attempt before
+						h.say(cancelWord)
+						h.say(wire.ToWorker{Save: &wire.Save{Request: 1}})
+					}
+					word := keeping(spec, attempt)
+					word.Deployment.Spec.Dir, word.Deployment.WorkDir = "", fmt.Sprint("work", attempt)
+					h.say(word)
 					require.NotNil(t, h.next(&at).Ready)
 					h.say(prepareWord)
 					require.NotNil(t, h.next(&at).Prepared)
@@ -59,6 +68,7 @@ func TestWorkerIsKept(t *testing.T) {
 				require.Nil(t, h.next(&at))
 				require.Equal(t, exitOK, h.end())
 				require.Empty(t, h.stderr.String())
+				require.Equal(t, []string{"work2", "work3"}, dirs, "the first directory is gone")
 			})
 		})
 	}

@@ -129,6 +129,9 @@ func (w *worker) abandon() {
 
 // hear handles a message of the task manager.
 func (w *worker) hear(m *wire.ToWorker) {
+	if w.job == nil && w.attempts > 0 && m.Deployment == nil && m.Exit == nil {
+		return // it was sent to the attempt before
+	}
 	if m.Save != nil {
 		w.save(m.Save)
 		return
@@ -266,7 +269,9 @@ func (w *worker) tell() {
 
 // end sends the last message of the worker, except for Kept.
 func (w *worker) end() {
-	if !w.keeps() {
+	if w.keeps() {
+		w.saves.sending.Wait() // nothing of the attempt is sent after Failed
+	} else {
 		w.ended()
 	}
 	switch {
