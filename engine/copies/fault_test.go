@@ -29,7 +29,7 @@ func behind(t testing.TB, n int, proxy func(worker int, address string) string, 
 func TestDamagedConnections(t *testing.T) {
 	const workers = 3
 	struck := 0
-	for seed := range uint64(testsize.Of(testsize.Raced(60, 20), 3000)) {
+	for seed := range uint64(testsize.Of(testsize.Raced(60, 20), 1000)) {
 		box := middlebox.New(middlebox.Draw(seed, 8, 6000))
 		g := behind(t, workers, func(_ int, address string) string {
 			a, err := box.Before(address)
