@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"fmt"
-	"iter"
 	"slices"
 	"sync"
 	"time"
@@ -148,7 +147,9 @@ func (c *workerCopies) decide(queue string, step int) (due bool, next int) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.pace(queue).decide(time.Now(), step, c.exchange.Settled(queue))
+	p := c.pace(queue)
+	p.measured(c.exchange.Took(queue))
+	return p.decide(time.Now(), step, c.exchange.Settled(queue))
 }
 
 // pace returns the pace of a queue. mu is held.
@@ -167,25 +168,10 @@ func (c *workerCopies) share(queue string, s *task.Saved) {
 		return
 	}
 	first, pieces := s.Pieces()
-	c.exchange.Share(copies.State{Queue: queue, Superstep: s.Step, Ended: s.Last, Of: 1 + s.Subtasks}, first, c.timed(queue, s.Delay, pieces))
-}
-
-// timed yields pieces and measures the time that it takes to make them, in addition to delay, for
-// which the supersteps stood still.
-func (c *workerCopies) timed(queue string, delay time.Duration, pieces iter.Seq2[[]byte, error]) iter.Seq2[[]byte, error] {
-	return func(yield func([]byte, error) bool) {
-		began, spent := time.Now(), delay
-		for piece, err := range pieces {
-			spent += time.Since(began)
-			if !yield(piece, err) {
-				break
-			}
-			began = time.Now()
-		}
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.pace(queue).measured(spent)
-	}
+	c.mu.Lock()
+	c.pace(queue).delay = s.Delay
+	c.mu.Unlock()
+	c.exchange.Share(copies.State{Queue: queue, Superstep: s.Step, Ended: s.Last, Of: 1 + s.Subtasks}, first, pieces)
 }
 
 const (
@@ -197,10 +183,14 @@ const (
 )
 
 // copyPace decides how often the state of a queue is copied. Copies cost at most a fiftieth of the
-// time of the supersteps, and so do the meetings of subtasks that do not meet otherwise.
+// time of the supersteps, and so do the meetings of subtasks that do not meet otherwise. What a copy
+// costs is the time for which the supersteps stand still, and the time that passes until all copies are
+// made, in which processors may be busy with them.
 type copyPace struct {
-	cost time.Duration // moving average of the cost of a copy; 0 before the first
-	last time.Time     // when a state was last to be copied; zero before the first
+	delay time.Duration // for which the supersteps stood still at the last copy
+	took  time.Duration // moving average of the time until all copies were made; 0 before the first
+	told  time.Duration // the last time that was measured
+	last  time.Time     // when a state was last to be copied; zero before the first
 
 	at      time.Time // of the decision before
 	step    int
@@ -213,7 +203,7 @@ func (p *copyPace) decide(now time.Time, step int, free bool) (due bool, next in
 		p.perStep = now.Sub(p.at) / time.Duration(step-p.step)
 	}
 	p.at, p.step = now, step
-	due = free && (p.last.IsZero() || now.Sub(p.last) >= copyShare*p.cost)
+	due = free && (p.last.IsZero() || now.Sub(p.last) >= copyShare*(p.delay+p.took))
 	if due {
 		p.last = now
 	}
@@ -223,10 +213,14 @@ func (p *copyPace) decide(now time.Time, step int, free bool) (due bool, next in
 	return due, int(max(1, copyMeeting/p.perStep))
 }
 
-// measured notes what a copy has cost.
-func (p *copyPace) measured(cost time.Duration) {
-	if p.cost > 0 {
-		cost = p.cost + (cost-p.cost)/2
+// measured notes how long the last copy was under way.
+func (p *copyPace) measured(took time.Duration) {
+	if took == p.told {
+		return
 	}
-	p.cost = max(cost, 1)
+	p.told = took
+	if p.took > 0 {
+		took = p.took + (took-p.took)/2
+	}
+	p.took = took
 }

@@ -1,0 +1,93 @@
+package engine
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/engine/copies"
+	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+// TestCopyPace simulates supersteps and copies that cost time. It requires that copies and meetings
+// together take at most a twentieth of the time once the cost is known, and that a state is copied
+// after each superstep if copies cost next to nothing.
+func TestCopyPace(t *testing.T) {
+	const meeting = 200 * time.Microsecond
+	for _, c := range []struct {
+		step, delay, took time.Duration
+		every             bool // a copy after each superstep
+	}{
+		{step: 100 * time.Millisecond, delay: 10 * time.Microsecond, took: time.Millisecond, every: true},
+		{step: time.Second, delay: time.Millisecond, took: 10 * time.Millisecond, every: true},
+		{step: 100 * time.Millisecond, delay: 50 * time.Millisecond, took: time.Second},
+		{step: 80 * time.Microsecond, delay: 10 * time.Microsecond, took: time.Millisecond},
+		{step: 2 * time.Millisecond, delay: 10 * time.Microsecond, took: 300 * time.Microsecond},
+	} {
+		p := &copyPace{}
+		now, free := time.Unix(0, 0), time.Unix(0, 0)
+		var work, cost time.Duration
+		meet, copied, steps := 1, 0, 0
+		for step := 1; work < 300*time.Second; step++ {
+			now, work, steps = now.Add(c.step), work+c.step, steps+1
+			if step < meet {
+				continue
+			}
+			now, cost = now.Add(meeting), cost+meeting
+			if copied > 0 && !now.Before(free) {
+				p.measured(c.took)
+			}
+			due, next := p.decide(now, step, !now.Before(free))
+			if meet = step + max(next, 1); due {
+				p.delay = c.delay
+				copied++
+				cost += c.delay + c.took // all of it, as if the processors were busy
+				now, free = now.Add(c.delay), now.Add(c.delay+c.took)
+			}
+		}
+		require.Less(t, cost, work/20, "%+v: %d copies", c, copied)
+		require.Equal(t, c.every, copied == steps, "%+v: %d copies of %d supersteps", c, copied, steps)
+	}
+}
+
+// TestOriginFromMemory requires that each queue continues from the newest of its states, in memory or
+// in a checkpoint, and that the origin says which.
+func TestOriginFromMemory(t *testing.T) {
+	environment, _ := fakeEnv(&fakePart{})
+	d := deployment(wire.JobSpec{}, 0, 2).Deployment
+	d.Keep = true
+	const queue = "q"
+	j := &workerJob{worker: &worker{workerProcess: &workerProcess{env: environment, copies: &copies.Store{}}}, deployment: d, plan: &plan.Plan{Queues: []plan.Queue{{Name: queue}}}}
+	j.copies = j.newCopies()
+	held := func(states ...copies.Held) [][]byte {
+		data, err := heldCodec.Append(nil, heldOfWorker{Copies: copies.AppendHeld(nil, states)})
+		require.NoError(t, err)
+		return [][]byte{data, nil}
+	}
+	state := func(name string, superstep int, pieces ...int) copies.Held {
+		return copies.Held{State: copies.State{Queue: name, Superstep: superstep, Of: 2}, Pieces: pieces}
+	}
+	at := func(superstep int, inMemory bool) *wire.Origin {
+		return &wire.Origin{Number: 7, Queues: []wire.OriginQueue{{Name: queue, Superstep: superstep, InMemory: inMemory}}}
+	}
+	for _, test := range []struct {
+		name       string
+		held       [][]byte
+		from, want *wire.Origin
+	}{
+		{"nothing", [][]byte{nil, nil}, nil, nil},
+		{"a piece is lost", held(state(queue, 5, 0)), nil, nil},
+		{"another job's queue", held(state("other", 5, 0, 1)), nil, nil},
+		{"in memory", held(state(queue, 5, 0, 1)), nil, &wire.Origin{Queues: at(5, true).Queues}},
+		{"newer in memory", held(state(queue, 5, 0, 1)), at(3, false), at(5, true)},
+		{"newer in the checkpoint", held(state(queue, 5, 0, 1)), at(6, false), at(6, false)},
+	} {
+		got, err := j.copies.chooseCopies(test.held, test.from)
+		require.NoError(t, err, test.name)
+		require.Equal(t, test.want, got, test.name)
+	}
+	_, err := j.copies.chooseCopies([][]byte{{0xc1}}, nil)
+	require.ErrorContains(t, err, "what worker 0 has kept")
+}
