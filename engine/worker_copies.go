@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"sync"
 	"time"
@@ -147,9 +148,7 @@ func (c *workerCopies) decide(queue string, step int) (due bool, next int) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	p := c.pace(queue)
-	p.measured(c.exchange.Took(queue))
-	return p.decide(time.Now(), step, c.exchange.Settled(queue))
+	return c.pace(queue).decide(time.Now(), step, c.exchange.Settled(queue))
 }
 
 // pace returns the pace of a queue. mu is held.
@@ -168,29 +167,47 @@ func (c *workerCopies) share(queue string, s *task.Saved) {
 		return
 	}
 	first, pieces := s.Pieces()
-	c.mu.Lock()
-	c.pace(queue).delay = s.Delay
-	c.mu.Unlock()
-	c.exchange.Share(copies.State{Queue: queue, Superstep: s.Step, Ended: s.Last, Of: 1 + s.Subtasks}, first, pieces)
+	c.exchange.Share(copies.State{Queue: queue, Superstep: s.Step, Ended: s.Last, Of: 1 + s.Subtasks}, first, c.timed(queue, s.Delay, pieces))
+}
+
+// timed yields pieces, and estimates what the copy costs: delay, for which the supersteps stood still,
+// the time that it takes to make the pieces, and what it takes to send them. The time that passes until
+// they have arrived says nothing, as others may be busy with their supersteps.
+func (c *workerCopies) timed(queue string, delay time.Duration, pieces iter.Seq2[[]byte, error]) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		began, spent, bytes := time.Now(), delay, 0
+		for piece, err := range pieces {
+			spent += time.Since(began)
+			bytes += len(piece)
+			if !yield(piece, err) {
+				break
+			}
+			began = time.Now()
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.pace(queue).measured(spent + copyMessages + time.Duration(float64(bytes)/copyBytes*float64(time.Second)))
+	}
 }
 
 const (
 	// copyShare is the ratio of the time between two copies to what a copy costs, at least.
 	copyShare = 50
+	// copyMessages is about the processor time that all workers together need for the messages of a
+	// copy, and copyBytes the number of bytes that they send, receive and check in a second.
+	copyMessages = 500 * time.Microsecond
+	copyBytes    = 200e6
 	// copyMeeting is about how often subtasks in several processes meet to decide whether a state is
 	// copied, if nothing else makes them meet. A meeting takes some hundred microseconds.
 	copyMeeting = 20 * time.Millisecond
 )
 
 // copyPace decides how often the state of a queue is copied. Copies cost at most a fiftieth of the
-// time of the supersteps, and so do the meetings of subtasks that do not meet otherwise. What a copy
-// costs is the time for which the supersteps stand still, and the time that passes until all copies are
-// made, in which processors may be busy with them.
+// time of the supersteps, and so do the meetings of subtasks that do not meet otherwise.
 type copyPace struct {
-	delay time.Duration // for which the supersteps stood still at the last copy
-	took  time.Duration // moving average of the time until all copies were made; 0 before the first
-	told  time.Duration // the last time that was measured
-	last  time.Time     // when a state was last to be copied; zero before the first
+	costs [4]time.Duration // of the last copies
+	n     int              // number of copies
+	last  time.Time        // when a state was last to be copied; zero before the first
 
 	at      time.Time // of the decision before
 	step    int
@@ -203,7 +220,7 @@ func (p *copyPace) decide(now time.Time, step int, free bool) (due bool, next in
 		p.perStep = now.Sub(p.at) / time.Duration(step-p.step)
 	}
 	p.at, p.step = now, step
-	due = free && (p.last.IsZero() || now.Sub(p.last) >= copyShare*(p.delay+p.took))
+	due = free && (p.last.IsZero() || now.Sub(p.last) >= copyShare*p.cost())
 	if due {
 		p.last = now
 	}
@@ -213,14 +230,17 @@ func (p *copyPace) decide(now time.Time, step int, free bool) (due bool, next in
 	return due, int(max(1, copyMeeting/p.perStep))
 }
 
-// measured notes how long the last copy was under way.
-func (p *copyPace) measured(took time.Duration) {
-	if took == p.told {
-		return
+// measured notes what a copy has cost.
+func (p *copyPace) measured(cost time.Duration) {
+	p.costs[p.n%len(p.costs)] = cost
+	p.n++
+}
+
+// cost returns what a copy costs: the least of the last measurements, which other work of the
+// processors makes longer. It is 0 before the first.
+func (p *copyPace) cost() time.Duration {
+	if p.n == 0 {
+		return 0
 	}
-	p.told = took
-	if p.took > 0 {
-		took = p.took + (took-p.took)/2
-	}
-	p.took = took
+	return slices.Min(p.costs[:min(p.n, len(p.costs))])
 }

@@ -17,14 +17,14 @@ import (
 func TestCopyPace(t *testing.T) {
 	const meeting = 200 * time.Microsecond
 	for _, c := range []struct {
-		step, delay, took time.Duration
-		every             bool // a copy after each superstep
+		step, cost, under time.Duration // under is how long a copy is under way
+		every             bool          // a copy after each superstep
 	}{
-		{step: 100 * time.Millisecond, delay: 10 * time.Microsecond, took: time.Millisecond, every: true},
-		{step: time.Second, delay: time.Millisecond, took: 10 * time.Millisecond, every: true},
-		{step: 100 * time.Millisecond, delay: 50 * time.Millisecond, took: time.Second},
-		{step: 80 * time.Microsecond, delay: 10 * time.Microsecond, took: time.Millisecond},
-		{step: 2 * time.Millisecond, delay: 10 * time.Microsecond, took: 300 * time.Microsecond},
+		{step: 100 * time.Millisecond, cost: 1500 * time.Microsecond, under: 90 * time.Millisecond, every: true},
+		{step: time.Second, cost: 15 * time.Millisecond, under: 900 * time.Millisecond, every: true},
+		{step: 100 * time.Millisecond, cost: 50 * time.Millisecond, under: time.Second},
+		{step: 80 * time.Microsecond, cost: 500 * time.Microsecond, under: time.Millisecond},
+		{step: 2 * time.Millisecond, cost: 300 * time.Microsecond, under: 300 * time.Microsecond},
 	} {
 		p := &copyPace{}
 		now, free := time.Unix(0, 0), time.Unix(0, 0)
@@ -36,15 +36,12 @@ func TestCopyPace(t *testing.T) {
 				continue
 			}
 			now, cost = now.Add(meeting), cost+meeting
-			if copied > 0 && !now.Before(free) {
-				p.measured(c.took)
-			}
 			due, next := p.decide(now, step, !now.Before(free))
 			if meet = step + max(next, 1); due {
-				p.delay = c.delay
+				p.measured(c.cost)
 				copied++
-				cost += c.delay + c.took // all of it, as if the processors were busy
-				now, free = now.Add(c.delay), now.Add(c.delay+c.took)
+				cost += c.cost
+				now, free = now.Add(c.cost), now.Add(c.under)
 			}
 		}
 		require.Less(t, cost, work/20, "%+v: %d copies", c, copied)

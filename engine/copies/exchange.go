@@ -58,12 +58,10 @@ type Exchange struct {
 	mu      sync.Mutex
 	closed  bool
 	core    *core
-	links   []*link                  // by worker; nil for this one
-	waiting []shared                 // states that are to be shared
-	accepts map[net.Conn]accept      // accepted connections
-	changed chan struct{}            // closed when a state is settled; nil if nobody waits for that
-	begun   map[string]time.Time     // when the state of a queue that is under way was shared, in worker 0
-	took    map[string]time.Duration // how long the state before was under way
+	links   []*link             // by worker; nil for this one
+	waiting []shared            // states that are to be shared
+	accepts map[net.Conn]accept // accepted connections
+	changed chan struct{}       // closed when a state is settled; nil if nobody waits for that
 }
 
 // shared is a state that is to be shared.
@@ -79,7 +77,7 @@ func New(cfg Config) (*Exchange, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
 	}
-	x := &Exchange{cfg: cfg, wake: make(chan struct{}, 1), accepts: make(map[net.Conn]accept), begun: make(map[string]time.Time), took: make(map[string]time.Duration)}
+	x := &Exchange{cfg: cfg, wake: make(chan struct{}, 1), accepts: make(map[net.Conn]accept)}
 	x.ctx, x.stop = context.WithCancel(context.Background())
 	x.core = newCore(cfg.Worker, cfg.Workers, cfg.Copies, cfg.Store, x.send, x.settled)
 	x.links = make([]*link, cfg.Workers)
@@ -155,9 +153,6 @@ func (x *Exchange) Share(s State, first int, pieces iter.Seq2[[]byte, error]) {
 	if x.closed || !x.core.begin(s) {
 		return
 	}
-	if x.cfg.Worker == 0 {
-		x.begun[s.Queue] = time.Now()
-	}
 	x.waiting = append(x.waiting, shared{s, first, pieces})
 	wake(x.wake)
 }
@@ -168,14 +163,6 @@ func (x *Exchange) Settled(queue string) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return !x.core.underWay(queue)
-}
-
-// Took returns how long the last settled state of a queue was under way, from Share until it was
-// settled, or 0 if there is none. Only worker 0 knows that.
-func (x *Exchange) Took(queue string) time.Duration {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.took[queue]
 }
 
 // Await waits in worker 0 until no state of a queue is under way. A worker that leaves its job may
@@ -319,12 +306,6 @@ func (x *Exchange) send(to int, m message) {
 
 // settled tells those that wait that a state is settled. mu is held.
 func (x *Exchange) settled() {
-	for queue, began := range x.begun {
-		if !x.core.underWay(queue) {
-			x.took[queue] = time.Since(began)
-			delete(x.begun, queue)
-		}
-	}
 	if x.changed != nil {
 		close(x.changed)
 		x.changed = nil
