@@ -135,6 +135,32 @@ func TestWorkerThatDoesNotStopIsNotKept(t *testing.T) {
 	})
 }
 
+// TestWorkerThatFailsWhileCancelledIsNotKept requires that a worker whose own code has failed just before
+// it is told to stop does not keep its process.
+func TestWorkerThatFailsWhileCancelledIsNotKept(t *testing.T) {
+	spec := specOf(t, squares, squaresArgs{N: 4}, 1)
+	synctest.Test(t, func(t *testing.T) {
+		environment, _ := fakeEnv(&fakePart{run: func(ctx context.Context) ([]byte, error) {
+			<-ctx.Done()
+			return nil, errOwn
+		}})
+		h := startWorker(t, environment)
+		at := 0
+		h.say(keeping(spec, 1))
+		require.NotNil(t, h.next(&at).Ready)
+		h.say(prepareWord)
+		require.NotNil(t, h.next(&at).Prepared)
+		h.say(startWord)
+		h.say(wire.ToWorker{Cancel: &wire.Cancel{Reason: "the attempt was lost", Keep: true}})
+		require.Equal(t, wire.PeerFailure, h.next(&at).Failed.Kind)
+		if more := h.next(&at); more != nil {
+			h.say(exitWord)
+			require.Fail(t, "the process is kept")
+		}
+		require.Equal(t, exitFailed, h.end())
+	})
+}
+
 // TestWorkersLearnWhatIsHeld requires that what workers hold reaches the part of the plan, and that
 // damaged holdings fail the worker.
 func TestWorkersLearnWhatIsHeld(t *testing.T) {

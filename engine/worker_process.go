@@ -116,7 +116,7 @@ func (p *workerProcess) deployed(d *wire.Deployment) {
 // keeps reports whether the process is kept for another attempt when the worker has ended.
 func (w *worker) keeps() bool {
 	f := w.failure
-	if w.job == nil || w.busy || w.left || f == nil || f.Kind != wire.PeerFailure || w.job.deployment.Mode != wire.RunMode {
+	if w.job == nil || w.busy || w.left || w.failed || f == nil || f.Kind != wire.PeerFailure || w.job.deployment.Mode != wire.RunMode {
 		return false
 	}
 	if w.answer != nil && w.answer.Committed != nil {
