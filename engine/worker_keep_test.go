@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
+	"runtime/debug"
 	"testing"
 	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/superstep-ml/superstep/internal/offheap"
 	"github.com/superstep-ml/superstep/internal/peerlink"
 	"github.com/superstep-ml/superstep/internal/wire"
 )
@@ -22,9 +25,39 @@ func keeping(spec wire.JobSpec, attempt int) wire.ToWorker {
 	return d
 }
 
+// restoreLimits sets the limits of this process, which workers change, back at the end of a test.
+func restoreLimits(t *testing.T) {
+	processors, memory := runtime.GOMAXPROCS(0), debug.SetMemoryLimit(-1)
+	t.Cleanup(func() {
+		runtime.GOMAXPROCS(processors)
+		debug.SetMemoryLimit(memory)
+	})
+}
+
+// TestKeptRowsCountInTheLimit requires that the memory outside the heap that a process has kept reduces
+// the limit of its heap in the next attempt too.
+func TestKeptRowsCountInTheLimit(t *testing.T) {
+	restoreLimits(t)
+	p := &workerProcess{}
+	word := deployment(wire.JobSpec{}, 0, 1)
+	word.Deployment.Memory = 1 << 40
+	debug.SetMemoryLimit(1<<40 + heapMargin)
+	p.deployed(word.Deployment)
+	rows, err := offheap.New(1 << 20)
+	require.NoError(t, err)
+	defer rows.Free()
+	want := debug.SetMemoryLimit(-1)
+	p.deployed(word.Deployment)
+	require.Equal(t, want, debug.SetMemoryLimit(-1))
+	word.Deployment.Memory *= 2
+	p.deployed(word.Deployment)
+	require.Equal(t, want+1<<40, debug.SetMemoryLimit(-1))
+}
+
 // TestWorkerIsKept requires that a worker whose attempt ends because of other workers aborts it, says
 // so, and then runs the next attempt in the same process, as often as it is told to.
 func TestWorkerIsKept(t *testing.T) {
+	restoreLimits(t)
 	spec := specOf(t, squares, squaresArgs{N: 4}, 1)
 	lost := &peerlink.PeerError{Rank: 1, Reason: "has ended"}
 	for _, how := range []string{"peer", "cancel"} {
