@@ -140,6 +140,12 @@ func (c *workerCopies) close() {
 	}
 }
 
+// unsaved is called if the state of a queue cannot be saved, and would only have been copied to other
+// workers. The workers wait for this one, so that they copy no further states of the queue.
+func (j *workerJob) unsaved(queue string, err error) {
+	j.logger.Warn("the state of a queue is not copied, so another attempt would begin it at superstep 1", "queue", queue, "error", err)
+}
+
 // decide says whether the state of a queue is copied after a superstep, and after how many supersteps
 // to decide again.
 func (c *workerCopies) decide(queue string, step int) (due bool, next int) {
