@@ -232,3 +232,23 @@ func TestWorkersLearnWhatIsHeld(t *testing.T) {
 		require.Equal(t, exitFailed, h.end())
 	})
 }
+
+// TestWorkersContinueAlike requires that a worker fails if it cannot continue a queue from the state in
+// memory from which the others may continue it.
+func TestWorkersContinueAlike(t *testing.T) {
+	spec := specOf(t, squares, squaresArgs{N: 4}, 1)
+	synctest.Test(t, func(t *testing.T) {
+		environment, _ := fakeEnv(&fakePart{})
+		h := startWorker(t, environment)
+		at := 0
+		h.say(keeping(spec, 1))
+		require.NotNil(t, h.next(&at).Ready)
+		h.say(prepareWord)
+		require.NotNil(t, h.next(&at).Prepared)
+		start := startWord
+		start.Start = &wire.Start{Addresses: startWord.Start.Addresses, Origin: &wire.Origin{Queues: []wire.OriginQueue{{Name: "means", Superstep: 3, InMemory: true}}}}
+		h.say(start)
+		require.Contains(t, h.next(&at).Failed.Message, "the worker was not told who has that state")
+		require.Equal(t, exitFailed, h.end())
+	})
+}
