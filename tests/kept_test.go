@@ -265,6 +265,10 @@ func TestRunsThatGoOn(t *testing.T) {
 		ticks := int(never.ticks.Load())
 		p, workers := rapid.IntRange(1, most).Draw(rt, "p"), 0
 		history := ""
+		var saving []engine.Option
+		if rapid.Bool().Draw(rt, "saved") {
+			saving = []engine.Option{engine.CheckpointDir(t.TempDir()), engine.CheckpointSupersteps(1), engine.Resume(true)}
+		}
 		for n := rapid.IntRange(1, 5).Draw(rt, "failures"); n >= 0; n-- {
 			if rapid.IntRange(0, 2).Draw(rt, "other") == 0 {
 				p = rapid.IntRange(1, graphShards).Draw(rt, "p")
@@ -278,7 +282,10 @@ func TestRunsThatGoOn(t *testing.T) {
 			if rapid.IntRange(0, 3).Draw(rt, "small") == 0 {
 				options = append(options, engine.MemoryBudget(int64(workers)<<14))
 			}
-			got, err := g.run(t, &b, options...)
+			if rapid.IntRange(0, 3).Draw(rt, "checked") == 0 {
+				options = append(options, engine.CheckState(true), engine.CheckBroadcasts(true))
+			}
+			got, err := g.run(t, &b, append(options, saving...)...)
 			history += fmt.Sprintf("p %d, %d workers: %v\n", p, workers, err)
 			if err == nil {
 				want, err := g.run(t, &bomb{}, engine.Parallelism(p)) // the vertices depend on the parallelism
