@@ -131,7 +131,8 @@ type body struct {
 	stages         []engine.Stage
 	reportExchange reportExchange // reports sent between processes
 
-	saved bool // the state has been saved, and what is saved was checked
+	saved     bool  // the state has been saved, and what is saved was checked
+	unsavable error // why the state cannot be saved, if subtasks in other processes have shown that
 
 	files      *mapped.Files
 	rowsOnDisk []*onDisk // rows of the subtask's shards that are in files

@@ -65,6 +65,9 @@ func (b *body) Cut(subtasks int) (part engine.CutPart, err error) {
 
 // Save implements engine.Loop.
 func (b *body) Save() (part engine.CutPart, err error) {
+	if b.unsavable != nil {
+		return part, fmt.Errorf("queue %q cannot be saved: %w", b.queue.name, b.unsavable)
+	}
 	if part.Own, err = b.snapshots(); err != nil {
 		return part, err
 	}
@@ -113,8 +116,8 @@ func (b *body) checkSaved(objects []shared.Encoded) error {
 }
 
 // checkReplicasAcross does the same as checkSaved for the replicated objects of subtasks in several
-// processes. All subtasks call it before the first of them saves its state. It returns the error on
-// the lowest subtask that differs from subtask 0.
+// processes. All subtasks call it before the first of them saves its state. On the lowest subtask that
+// differs from subtask 0, Save then returns the error.
 func (b *body) checkReplicasAcross(step int) error {
 	held, err := b.context.objects.Fingerprints(nil, b.queue.isInput)
 	if err != nil {
@@ -122,7 +125,7 @@ func (b *body) checkReplicasAcross(step int) error {
 	}
 	e, err := b.replicasDiffer(held, step+1)
 	if e != nil && e.Subtask == b.subtask {
-		return fmt.Errorf("queue %q cannot be saved: %w", b.queue.name, e)
+		b.unsavable = e
 	}
 	return err
 }

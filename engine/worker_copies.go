@@ -89,20 +89,40 @@ func choicesOf(held [][]byte) ([]copies.Choice, error) {
 	return copies.Choose(all), nil
 }
 
+// chosen returns those of the choices from which queues continue by origin. It is an error if there is none
+// for a queue that continues from memory: other workers may continue it.
+func chosen(choices []copies.Choice, origin *wire.Origin) (of []copies.Choice, err error) {
+	if origin == nil {
+		return nil, nil
+	}
+	for _, q := range origin.Queues {
+		if !q.InMemory {
+			continue
+		}
+		i := slices.IndexFunc(choices, func(c copies.Choice) bool {
+			return c.Queue == q.Name && c.Superstep == q.Superstep && c.Ended == q.Ended
+		})
+		if i < 0 {
+			return nil, fmt.Errorf("queue %q continues after superstep %d from memory, and the worker was not told who has that state", q.Name, q.Superstep)
+		}
+		of = append(of, choices[i])
+	}
+	return of, nil
+}
+
 // startCopies begins to copy states, and fetches those from which queues continue.
 func (j *workerJob) startCopies(ctx context.Context, s *wire.Start) error {
-	c := j.copies
-	if c == nil {
-		return nil
-	}
 	choices, err := choicesOf(s.Held)
 	if err != nil {
 		return err
 	}
-	choices = slices.DeleteFunc(choices, func(choice copies.Choice) bool {
-		return s.Origin == nil || !slices.Contains(s.Origin.Queues, wire.OriginQueue{Name: choice.Queue, Superstep: choice.Superstep, Ended: choice.Ended, InMemory: true})
-	})
-	d := j.deployment
+	if choices, err = chosen(choices, s.Origin); err != nil {
+		return clusterFault(err)
+	}
+	c, d := j.copies, j.deployment
+	if c == nil {
+		return nil
+	}
 	c.exchange, err = copies.New(copies.Config{
 		Port: j.plane.Port(), Where: j.plane.Where, Worker: d.Worker, Workers: len(d.Slots), Attempt: uint32(d.Attempt),
 		Copies: d.Spec.Run.NumberOfCopies(), Store: j.worker.copies, From: choices, Logger: j.logger.Named("copies"),
@@ -138,6 +158,12 @@ func (c *workerCopies) close() {
 	if c != nil && c.exchange != nil {
 		c.exchange.Close()
 	}
+}
+
+// unsaved is called if the state of a queue cannot be saved, and would only have been copied to other
+// workers. The workers wait for this one, so that they copy no further states of the queue.
+func (j *workerJob) unsaved(queue string, err error) {
+	j.logger.Warn("the state of a queue is not copied, so another attempt would begin it at superstep 1", "queue", queue, "error", err)
 }
 
 // decide says whether the state of a queue is copied after a superstep, and after how many supersteps

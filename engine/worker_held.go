@@ -23,14 +23,26 @@ func (p *workerProcess) held() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := heldOfWorker{Rows: rows}
-	if states := p.copies.Held(); len(states) > 0 {
-		h.Copies = copies.AppendHeld(nil, states)
+	var states []byte
+	if held := p.copies.Held(); len(held) > 0 {
+		states = copies.AppendHeld(nil, held)
 	}
-	if h.Rows == nil && h.Copies == nil {
-		return nil, nil
+	return encodeHeld(rows, states)
+}
+
+// encodeHeld encodes what a process has kept. It leaves out rows, and then states, that would take more
+// than the message may have: they are made again, and a longer message would fail the job.
+func encodeHeld(rows, states []byte) ([]byte, error) {
+	for _, h := range []heldOfWorker{{rows, states}, {nil, states}, {rows, nil}} {
+		if h.Rows == nil && h.Copies == nil {
+			continue
+		}
+		data, err := heldCodec.Append(nil, h)
+		if err != nil || len(data) <= wire.MaxHeld {
+			return data, err
+		}
 	}
-	return heldCodec.Append(nil, h)
+	return nil, nil
 }
 
 // decodeHeld decodes what worker i has kept.

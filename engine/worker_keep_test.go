@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
+	"runtime/debug"
 	"testing"
 	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/superstep-ml/superstep/internal/offheap"
 	"github.com/superstep-ml/superstep/internal/peerlink"
 	"github.com/superstep-ml/superstep/internal/wire"
 )
@@ -22,9 +25,39 @@ func keeping(spec wire.JobSpec, attempt int) wire.ToWorker {
 	return d
 }
 
+// restoreLimits sets the limits of this process, which workers change, back at the end of a test.
+func restoreLimits(t *testing.T) {
+	processors, memory := runtime.GOMAXPROCS(0), debug.SetMemoryLimit(-1)
+	t.Cleanup(func() {
+		runtime.GOMAXPROCS(processors)
+		debug.SetMemoryLimit(memory)
+	})
+}
+
+// TestKeptRowsCountInTheLimit requires that the memory outside the heap that a process has kept reduces
+// the limit of its heap in the next attempt too.
+func TestKeptRowsCountInTheLimit(t *testing.T) {
+	restoreLimits(t)
+	p := &workerProcess{}
+	word := deployment(wire.JobSpec{}, 0, 1)
+	word.Deployment.Memory = 1 << 40
+	debug.SetMemoryLimit(1<<40 + heapMargin)
+	p.deployed(word.Deployment)
+	rows, err := offheap.New(1 << 20)
+	require.NoError(t, err)
+	defer rows.Free()
+	want := debug.SetMemoryLimit(-1)
+	p.deployed(word.Deployment)
+	require.Equal(t, want, debug.SetMemoryLimit(-1))
+	word.Deployment.Memory *= 2
+	p.deployed(word.Deployment)
+	require.Equal(t, want+1<<40, debug.SetMemoryLimit(-1))
+}
+
 // TestWorkerIsKept requires that a worker whose attempt ends because of other workers aborts it, says
 // so, and then runs the next attempt in the same process, as often as it is told to.
 func TestWorkerIsKept(t *testing.T) {
+	restoreLimits(t)
 	spec := specOf(t, squares, squaresArgs{N: 4}, 1)
 	lost := &peerlink.PeerError{Rank: 1, Reason: "has ended"}
 	for _, how := range []string{"peer", "cancel"} {
@@ -135,6 +168,32 @@ func TestWorkerThatDoesNotStopIsNotKept(t *testing.T) {
 	})
 }
 
+// TestWorkerThatFailsWhileCancelledIsNotKept requires that a worker whose own code has failed just before
+// it is told to stop does not keep its process.
+func TestWorkerThatFailsWhileCancelledIsNotKept(t *testing.T) {
+	spec := specOf(t, squares, squaresArgs{N: 4}, 1)
+	synctest.Test(t, func(t *testing.T) {
+		environment, _ := fakeEnv(&fakePart{run: func(ctx context.Context) ([]byte, error) {
+			<-ctx.Done()
+			return nil, errOwn
+		}})
+		h := startWorker(t, environment)
+		at := 0
+		h.say(keeping(spec, 1))
+		require.NotNil(t, h.next(&at).Ready)
+		h.say(prepareWord)
+		require.NotNil(t, h.next(&at).Prepared)
+		h.say(startWord)
+		h.say(wire.ToWorker{Cancel: &wire.Cancel{Reason: "the attempt was lost", Keep: true}})
+		require.Equal(t, wire.PeerFailure, h.next(&at).Failed.Kind)
+		if more := h.next(&at); more != nil {
+			h.say(exitWord)
+			require.Fail(t, "the process is kept")
+		}
+		require.Equal(t, exitFailed, h.end())
+	})
+}
+
 // TestWorkersLearnWhatIsHeld requires that what workers hold reaches the part of the plan, and that
 // damaged holdings fail the worker.
 func TestWorkersLearnWhatIsHeld(t *testing.T) {
@@ -172,4 +231,47 @@ func TestWorkersLearnWhatIsHeld(t *testing.T) {
 		require.Contains(t, h.next(&at).Failed.Message, "what worker 0 has kept of earlier attempts")
 		require.Equal(t, exitFailed, h.end())
 	})
+}
+
+// TestWorkersContinueAlike requires that a worker fails if it cannot continue a queue from the state in
+// memory from which the others may continue it.
+func TestWorkersContinueAlike(t *testing.T) {
+	spec := specOf(t, squares, squaresArgs{N: 4}, 1)
+	synctest.Test(t, func(t *testing.T) {
+		environment, _ := fakeEnv(&fakePart{})
+		h := startWorker(t, environment)
+		at := 0
+		h.say(keeping(spec, 1))
+		require.NotNil(t, h.next(&at).Ready)
+		h.say(prepareWord)
+		require.NotNil(t, h.next(&at).Prepared)
+		start := startWord
+		start.Start = &wire.Start{Addresses: startWord.Start.Addresses, Origin: &wire.Origin{Queues: []wire.OriginQueue{{Name: "means", Superstep: 3, InMemory: true}}}}
+		h.say(start)
+		require.Contains(t, h.next(&at).Failed.Message, "the worker was not told who has that state")
+		require.Equal(t, exitFailed, h.end())
+	})
+}
+
+// TestHeldFitsItsMessage requires that a process says as much of what it has kept as its message may have.
+func TestHeldFitsItsMessage(t *testing.T) {
+	long, short := make([]byte, wire.MaxHeld), []byte("short")
+	for _, c := range []struct{ rows, states, wantRows, wantStates []byte }{
+		{short, short, short, short},
+		{long, short, nil, short},
+		{short, long, short, nil},
+		{long, long, nil, nil},
+		{long[:wire.MaxHeld/2], long[:wire.MaxHeld/2], nil, long[:wire.MaxHeld/2]},
+	} {
+		data, err := encodeHeld(c.rows, c.states)
+		require.NoError(t, err)
+		require.LessOrEqual(t, len(data), wire.MaxHeld)
+		h, err := decodeHeld(0, data)
+		require.NoError(t, err)
+		require.Equal(t, len(c.wantRows), len(h.Rows))
+		require.Equal(t, len(c.wantStates), len(h.Copies))
+	}
+	data, err := encodeHeld(nil, nil)
+	require.NoError(t, err)
+	require.Nil(t, data)
 }

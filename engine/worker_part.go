@@ -122,7 +122,9 @@ func (j *workerJob) connect(c *config) error {
 		Collector: j.builder.store, Progress: j.progress.event, Advise: j.builder.advise,
 		AbandonAfter: environment.stopTimeout, Network: counted,
 	}
-	env.Checkpoints = j.states()
+	if env.Checkpoints = j.states(); j.checkpoints == nil {
+		env.Unsaved = j.unsaved
+	}
 	if d.Keep {
 		env.Retained = j.worker.retained
 	}

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"io"
 	"runtime"
-	"runtime/debug"
 	"sync"
 
 	"github.com/superstep-ml/superstep/engine/copies"
 	"github.com/superstep-ml/superstep/engine/task"
+	"github.com/superstep-ml/superstep/internal/offheap"
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
@@ -110,13 +110,13 @@ func (p *workerProcess) deployed(d *wire.Deployment) {
 	}
 	slots := d.Slots[d.Worker]
 	runtime.GOMAXPROCS(slots.Hi - slots.Lo)
-	debug.SetMemoryLimit(d.Memory + heapMargin)
+	offheap.SetLimit(d.Memory + heapMargin) // less the rows that the process has kept
 }
 
 // keeps reports whether the process is kept for another attempt when the worker has ended.
 func (w *worker) keeps() bool {
 	f := w.failure
-	if w.job == nil || w.busy || w.left || f == nil || f.Kind != wire.PeerFailure || w.job.deployment.Mode != wire.RunMode {
+	if w.job == nil || w.busy || w.left || w.failed || f == nil || f.Kind != wire.PeerFailure || w.job.deployment.Mode != wire.RunMode {
 		return false
 	}
 	if w.answer != nil && w.answer.Committed != nil {

@@ -106,6 +106,7 @@ type worker struct {
 	failure     *wire.Failure    // why the worker fails
 	cause       error            // the error from which failure was made
 	left        bool             // functions of the job may still run, or output could not be removed
+	failed      bool             // code of the job has failed after the worker had another failure
 }
 
 // workOutcome is the outcome of a piece of work.
@@ -206,6 +207,7 @@ func (w *worker) fail(err error) {
 		w.failure, w.cause, w.left = f, err, w.left || adds(err)
 		return
 	}
+	w.failed = w.failed || f.Kind == wire.UserFailure
 	if adds(err) {
 		w.left = true
 		w.failure.Message = clipMessage(w.failure.Message + "; " + f.Message)

@@ -383,6 +383,7 @@ func (b *builder) member(g *gang, index int, body Loop) {
 	t.links = []*link{m.head, m.tail}
 	if g.generation == 0 { // the first gang of a process reads all of the inputs
 		t.ports = b.ports(m.head)
+		m.shardRows, m.rowsIn = b.run.env.Retained.counted(g.queue.Name, b.run.keptHere(g.queue.Name), g.vertex.Ranges[index])
 	}
 	t.atEnd = m.leave
 	m.head.shardOf, m.tail.shardOf = m.body.Shard, m.body.Shard

@@ -125,10 +125,23 @@ func (e *Env) from(queue string) (*Cut, error) {
 // saving collects what the members of a gang save after one superstep. The members meet at the
 // verdict of each superstep, so that all of them have saved before the next state is saved.
 type saving struct {
-	parts []CutPart
-	took  []time.Duration // time that each part took
-	cut   *Cut            // everything but the parts; from subtask 0
-	done  atomic.Int32
+	parts  []CutPart
+	took   []time.Duration // time that each part took
+	cut    *Cut            // everything but the parts; from subtask 0
+	done   atomic.Int32
+	failed atomic.Bool // a part could not be saved, and the run goes on
+}
+
+// unsaved is called if the part of the member cannot be saved. It returns the error with which the run
+// fails, or nil if it goes on.
+func (m *member) unsaved(err error) error {
+	if m.run.env.Unsaved == nil {
+		return err
+	}
+	if !m.gang.saving.failed.Swap(true) {
+		m.run.env.Unsaved(m.gang.queue.Name, err)
+	}
+	return nil
 }
 
 // save saves the state of the member after a superstep. The last member of this process to do so
@@ -140,8 +153,11 @@ func (m *member) save(step int, purposes Purposes, last, stopped bool) error {
 			g := m.gang
 			s := &g.saving
 			here, began := m.index-g.here.Lo, time.Now()
+			if s.failed.Load() {
+				return nil
+			}
 			if s.parts[here], err = m.body.Save(); err != nil {
-				return err
+				return m.unsaved(err)
 			}
 			s.took[here] = time.Since(began)
 			if m.index == 0 {

@@ -2,6 +2,7 @@ package task
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/superstep-ml/superstep/engine/plan"
 )
@@ -121,6 +122,9 @@ func shardsToMake(p *plan.Plan, kept map[string][]bool, made func(n plan.NodeID,
 				needed[shard] = needed[shard] || !made(c.Node, shard)
 			}
 		}
+		if single(p, v) && slices.Contains(needed, true) {
+			fill(needed) // what it makes of a shard may depend on all shards before
+		}
 		for _, owned := range v.Ranges { // operators finish with the last shard of their subtask
 			for shard := owned.Lo; shard < owned.Hi; shard++ {
 				needed[owned.Hi-1] = needed[owned.Hi-1] || needed[shard]
@@ -132,6 +136,11 @@ func shardsToMake(p *plan.Plan, kept map[string][]bool, made func(n plan.NodeID,
 		decide(p.Vertices[i].ID)
 	}
 	return toMake
+}
+
+// single reports whether the operators of a vertex run in one subtask because they must.
+func single(p *plan.Plan, v *plan.Vertex) bool {
+	return slices.ContainsFunc(v.Chain, func(c plan.Chained) bool { return p.Nodes[c.Node].Single })
 }
 
 func fill(set []bool) {

@@ -73,6 +73,10 @@ type Env struct {
 	// synchronize after each superstep, even in several processes. A queue whose subtasks are in
 	// several processes cannot be regrouped.
 	Regroup func(queue string, step int) int
+	// Unsaved, if set, is called if a part of the state of a queue cannot be saved, for example because
+	// a codec does not restore an object. The run then goes on, and Checkpoints gets no further states of
+	// the queue in this process. If Unsaved is not set, the run fails.
+	Unsaved func(queue string, err error)
 	// Checkpoints, if set, gets the states of queues, and has those from which they continue. A
 	// queue that continues reads its inputs again. If Checkpoints is set, it must be set in all
 	// processes of the run, and all subtasks of a queue synchronize after each superstep.

@@ -24,6 +24,9 @@ func (in *memberInput) Next(number, shard int) (columnar.Batch, error) {
 		return columnar.Batch{}, err // io.EOF is the shard's end
 	}
 	in.rowsIn += rows.NumRows()
+	if in.shardRows != nil {
+		in.shardRows[shard] += rows.NumRows()
+	}
 	in.advance(rows.NumRows())
 	return arrowrows.Batch(rows), nil
 }

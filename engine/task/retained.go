@@ -27,6 +27,7 @@ type Retained struct {
 	mu   sync.Mutex
 	job  string
 	rows map[string][]bool                 // by queue, then by shard
+	read map[string][]int64                // how many rows each shard had, by queue, then by shard
 	made map[plan.NodeID]map[int]madeShard // by operator, then by shard
 	keep map[plan.NodeID]map[int]madeShard // of the current run: what it does not make again and reports
 }
@@ -40,7 +41,7 @@ type madeShard struct {
 
 // NewRetained returns a Retained of a process that has not run anything.
 func NewRetained() *Retained {
-	return &Retained{sessions: shared.NewStore(), rows: make(map[string][]bool), made: make(map[plan.NodeID]map[int]madeShard)}
+	return &Retained{sessions: shared.NewStore(), rows: make(map[string][]bool), read: make(map[string][]int64), made: make(map[plan.NodeID]map[int]madeShard)}
 }
 
 // Close releases the rows. No run may use the Retained any more.
@@ -48,6 +49,7 @@ func (k *Retained) Close() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	clear(k.rows)
+	clear(k.read)
 	clear(k.made)
 	return k.sessions.Close(k.job)
 }
@@ -179,6 +181,24 @@ func (k *Retained) keeper(queue string) func(shards []bool) {
 	}
 }
 
+// counted returns how many rows of its inputs a member of a queue has at the beginning, by shard and in
+// total: those that are kept. It returns nil if nothing is kept.
+func (k *Retained) counted(queue string, kept []bool, owned sharding.Range) (rows []int64, total int64) {
+	if k == nil {
+		return nil, 0
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	rows = make([]int64, owned.Hi)
+	for shard := owned.Lo; shard < owned.Hi && kept != nil; shard++ {
+		if kept[shard] && k.read[queue] != nil {
+			rows[shard] = k.read[queue][shard]
+			total += rows[shard]
+		}
+	}
+	return rows, total
+}
+
 // harvest keeps what the subtasks of a run that has failed have made.
 func (k *Retained) harvest(r *run) {
 	k.mu.Lock()
@@ -186,6 +206,14 @@ func (k *Retained) harvest(r *run) {
 	k.made = make(map[plan.NodeID]map[int]madeShard)
 	for node, shards := range k.keep { // what an earlier run has made and this one did not make again
 		k.made[node] = maps.Clone(shards)
+	}
+	clear(k.read)
+	for _, g := range r.gangs {
+		read := make([]int64, r.plan.Shards)
+		for _, m := range g.members {
+			copy(read[g.vertex.Ranges[m.index].Lo:], m.shardRows[g.vertex.Ranges[m.index].Lo:])
+		}
+		k.read[g.queue.Name] = read
 	}
 	for _, t := range r.subtasks {
 		for _, m := range t.marks {

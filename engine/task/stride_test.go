@@ -2,8 +2,10 @@ package task
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -67,3 +69,40 @@ func TestVerdictWords(t *testing.T) {
 		require.Equal(t, v, verdictOf(v.word()), fmt.Sprint(v))
 	}
 }
+
+// TestStatesThatCannotBeSaved requires that a run goes on if a part of a queue's state cannot be saved and
+// Env.Unsaved is set, which is told so once in each process; and that the process saves no further states.
+func TestStatesThatCannotBeSaved(t *testing.T) {
+	for _, workers := range []int{1, 2, 3} {
+		run := func(unsaved func(string, error)) (result, *partStore) {
+			k := &partStore{stateStore: stateStore{due: func(int) bool { return true }}}
+			env := Env{Checkpoints: k, Unsaved: unsaved}
+			return stepsOnly(4, true).runParts(t, context.Background(), 3, workers, env, func(int) hooks {
+				return queueHooks(&testGang{
+					loop: func(int) *testLoop { return &testLoop{stop: func(int) (bool, error) { return false, nil }} },
+					save: func(b *testLoop) error {
+						if b.context.Subtask == 1 && b.context.Parallelism == 3 {
+							return errSave
+						}
+						return nil
+					},
+				})
+			}), k
+		}
+		got, _ := run(nil)
+		require.ErrorIs(t, got.err, errSave)
+		var told atomic.Int32
+		got, k := run(func(queue string, err error) {
+			told.Add(1)
+			require.Equal(t, "q", queue)
+			require.ErrorIs(t, err, errSave)
+		})
+		require.NoError(t, got.err)
+		require.EqualValues(t, 1, told.Load())
+		for step := 1; step <= 4; step++ {
+			require.Less(t, k.parts[step], 3)
+		}
+	}
+}
+
+var errSave = errors.New("it cannot be saved")

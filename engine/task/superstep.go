@@ -24,8 +24,9 @@ type member struct {
 	// betweenStages gets all other failures.
 	betweenStages, criterion *link
 
-	handedOver bool // the member has handed over its state
-	meet       int  // superstep after which the members wait for a verdict again, if they may go on without
+	handedOver bool    // the member has handed over its state
+	shardRows  []int64 // by shard: number of rows that the member has, if the process may keep them
+	meet       int     // superstep after which the members wait for a verdict again, if they may go on without
 
 	began    time.Time     // when the gang's first superstep began
 	stageEnd time.Duration // time from began to the end of the last stage

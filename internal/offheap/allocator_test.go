@@ -98,6 +98,8 @@ func TestBuffersCountInTheLimit(t *testing.T) {
 	debug.SetMemoryLimit(1 << 41) // a caller sets another limit meanwhile
 	four = take(n)
 	require.Equal(t, 1<<41-taken(4*n), limit())
+	SetLimit(1 << 42)
+	require.Equal(t, 1<<42-taken(4*n), limit())
 	two.Free()
 	three.Free()
 	debug.SetMemoryLimit(4 * n) // buffers never take more than half of the limit

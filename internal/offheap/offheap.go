@@ -93,6 +93,15 @@ var room struct {
 	set   int64 // the limit that makeRoom set last
 }
 
+// SetLimit sets the memory limit of the process. The limit of the runtime is less if there are buffers.
+func SetLimit(limit int64) {
+	room.Lock()
+	room.base, room.set = limit, limit
+	debug.SetMemoryLimit(limit)
+	room.Unlock()
+	makeRoom(0)
+}
+
 // makeRoom reduces the runtime's memory limit by n bytes, if there is a limit. That is necessary
 // because the limit is meant for the whole process, but the runtime does not count memory that it
 // did not map itself. The limit is never reduced below half, because the runtime would then spend

@@ -159,6 +159,9 @@ type FromWorker struct {
 // Beat says that the worker is alive.
 type Beat struct{}
 
+// MaxHeld limits Ready.Held, in bytes.
+const MaxHeld = 1 << 20
+
 // Ready says that the worker has built the job and accepts connections.
 type Ready struct {
 	Address     string `msgpack:"address"` // address of the worker's data plane, host:port
@@ -166,7 +169,8 @@ type Ready struct {
 	// Overlaps says that the next attempt of the job may begin while workers of this one still
 	// run: they cannot change what the next attempt writes or makes visible.
 	Overlaps bool `msgpack:"overlaps,omitempty"`
-	// Held says what the process has kept of earlier attempts. Only workers know its encoding.
+	// Held says what the process has kept of earlier attempts, in at most MaxHeld bytes. Only workers know
+	// its encoding.
 	Held []byte `msgpack:"held,omitempty"`
 }
 

@@ -18,13 +18,9 @@ import (
 // needed or nobody has taken it for a while. The task manager then starts another process. A restarted
 // job manager knows of none: the next attempt takes those that are on its task managers.
 
-const (
-	// maxHeld bounds wire.Ready.Held, in bytes.
-	maxHeld = 1 << 20
-	// maxAllHeld bounds the same of all workers of an attempt together, which each of them gets. If there
-	// is more, they get nothing, and make their rows anew.
-	maxAllHeld = 16 << 20
-)
+// maxAllHeld bounds wire.Ready.Held of all workers of an attempt together, in bytes. Each of them gets that.
+// If there is more, they get nothing, and make their rows anew.
+const maxAllHeld = 16 << 20
 
 // keptProcess is a process that waits on a task manager for the next attempt of its job.
 type keptProcess struct {
@@ -154,10 +150,10 @@ func placeSurvivors(offers []Offer, fit []int, r Request) []int {
 // hold records what a worker says that its process has kept of earlier attempts. It returns false if that
 // is too much, so that the worker has failed.
 func (c *Core) hold(w *worker, held []byte) bool {
-	if len(held) > maxHeld {
+	if len(held) > wire.MaxHeld {
 		c.workerFailed(w, &wire.Failure{
 			Kind:     wire.ClusterFailure,
-			Message:  fmt.Sprintf("the worker says in %s what it has kept of earlier attempts, and may use %s", humanize.Count(len(held), "byte"), humanize.Count(maxHeld, "byte")),
+			Message:  fmt.Sprintf("the worker says in %s what it has kept of earlier attempts, and may use %s", humanize.Count(len(held), "byte"), humanize.Count(wire.MaxHeld, "byte")),
 			ExitCode: -1,
 		}, notEnded)
 		return false

@@ -92,7 +92,7 @@ func TestHeld(t *testing.T) {
 	require.Nil(t, of())
 	require.Nil(t, of(0, 0))
 	require.Equal(t, [][]byte{{}, {0, 0}, {}}, of(0, 2, 0))
-	full := slices.Repeat([]int{maxHeld}, maxAllHeld/maxHeld)
+	full := slices.Repeat([]int{wire.MaxHeld}, maxAllHeld/wire.MaxHeld)
 	require.Len(t, of(full...), len(full))
 	require.Nil(t, of(append(full, 1)...))
 }
