@@ -193,3 +193,84 @@ func requireMade(t *testing.T, shards int, shuffled bool, p int, missing, made [
 	}
 	require.LessOrEqual(t, len(made), len(missing)+p)
 }
+
+// TestQueuesThatAreLeftOut requires that a queue which had ended is not run again, and that its inputs
+// are not read again, if a process has kept what it gave to another queue: also if the process that had
+// made it is lost.
+func TestQueuesThatAreLeftOut(t *testing.T) {
+	const shards = 16
+	for _, lost := range [][]int{{0}, {1}, {2}, {0, 1}, {0, 1, 2}} {
+		t.Run(fmt.Sprint(lost), func(t *testing.T) {
+			var loses loss
+			var mu sync.Mutex
+			var made []int
+			began := 0
+			build := func(b *engine.Builder) *engine.Dataset {
+				rows := b.Add(engine.Spec{Op: "Watched", Schema: arrowrows.Schema(schema), Source: func() engine.Source {
+					return watchedSource{numbers{300, spread}, func(shard int) {
+						mu.Lock()
+						defer mu.Unlock()
+						made = append(made, shard)
+					}}
+				}})
+				first := walking("first", rows, 0).Begin(func(ctx *comqueue.ComContext) error {
+					mu.Lock()
+					defer mu.Unlock()
+					began++
+					return nil
+				}).Exec()
+				side := comqueue.BroadcastRows("of the first")
+				return walking("second", rows, 0).InitWithBroadcastData(side, first).Do(func(ctx *comqueue.ComContext) error {
+					values := side.Get(ctx).Floats("value")
+					walked.Get(ctx)[0] += values[ctx.StepNo()] + values[len(values)-1]
+					if ctx.TaskID() == 0 && ctx.StepNo() == loses.step {
+						return errLost
+					}
+					return nil
+				}).Exec()
+			}
+			want, whole, err := runOnce(t, build, engine.Shards(shards), engine.Parallelism(1))
+			require.NoError(t, err)
+			kept := make([]*task.Retained, 3)
+			for i := range kept {
+				kept[i] = task.NewRetained()
+				defer func() { require.NoError(t, kept[i].Close()) }()
+			}
+			dir := filepath.Join(t.TempDir(), "checkpoints")
+			run := func() ([]row, *engine.Result, error) {
+				made = nil
+				return runOnce(t, build, engine.Shards(shards), engine.Parallelism(3), engine.Workers(3), engine.Retaining(kept),
+					engine.CheckpointDir(dir), engine.CheckpointSupersteps(1), engine.Resume(true))
+			}
+			loses.step = 3
+			_, _, err = run()
+			require.ErrorIs(t, err, errLost)
+			require.Equal(t, 6, savedStep(t, dir, "first"))
+			owners, missing := owned(shards, 3, 3), []int{}
+			for _, w := range lost {
+				require.NoError(t, kept[w].Close())
+				kept[w] = task.NewRetained()
+				for shard := range owners {
+					if owners[shard] == w {
+						missing = append(missing, shard)
+					}
+				}
+			}
+			loses.step = 5
+			_, _, err = run()
+			require.ErrorIs(t, err, errLost)
+			if lost[0] == 0 { // the report of the first queue is lost
+				require.Len(t, made, shards)
+			} else {
+				requireMade(t, shards, false, 3, missing, made)
+			}
+			loses.step = -1
+			got, result, err := run()
+			require.NoError(t, err)
+			require.Empty(t, made, "all rows are there")
+			require.Equal(t, bitsOf(want), bitsOf(got))
+			requireSameSeries(t, whole.Report.Queues, result.Report.Queues)
+			require.Equal(t, whole.Report.Accumulators, result.Report.Accumulators)
+		})
+	}
+}

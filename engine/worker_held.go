@@ -57,8 +57,8 @@ func decodeHeld(i int, data []byte) (h heldOfWorker, err error) {
 }
 
 // continueRun tells the part of the plan what the workers have kept of earlier attempts, if they have
-// kept anything.
-func (j *workerJob) continueRun(held [][]byte) error {
+// kept anything. origin says from which states queues continue.
+func (j *workerJob) continueRun(held [][]byte, origin *wire.Origin) error {
 	if len(held) == 0 {
 		return nil
 	}
@@ -70,7 +70,15 @@ func (j *workerJob) continueRun(held [][]byte) error {
 		}
 		rows[i] = h.Rows
 	}
-	if err := j.part.Continue(rows); err != nil {
+	var ended []string
+	if origin != nil {
+		for _, q := range origin.Queues {
+			if q.Ended {
+				ended = append(ended, q.Name)
+			}
+		}
+	}
+	if err := j.part.Continue(rows, ended); err != nil {
 		return clusterFault(err)
 	}
 	return nil

@@ -304,7 +304,7 @@ func (j *workerJob) run(ctx context.Context, s *wire.Start) workOutcome {
 	if err := j.startCopies(ctx, s); err != nil {
 		return workOutcome{event: workFailed, err: err}
 	}
-	if err := j.continueRun(s.Held); err != nil {
+	if err := j.continueRun(s.Held, s.Origin); err != nil {
 		return workOutcome{event: workFailed, err: err}
 	}
 	stop := j.progress.tell(ctx)

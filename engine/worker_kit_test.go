@@ -217,7 +217,7 @@ func (p *fakePart) call(ctx context.Context, name string) error {
 	return err
 }
 
-func (p *fakePart) Continue(held [][]byte) error {
+func (p *fakePart) Continue(held [][]byte, _ []string) error {
 	return p.call(context.Background(), fmt.Sprintf("continue %q", held))
 }
 func (p *fakePart) Prepare() error { return p.call(context.Background(), "prepare") }

@@ -63,7 +63,7 @@ func (p remotePlane) Close() error { return errors.Join(p.Network.Close(), p.Por
 // subtasks runs a worker's part of a plan. *task.Worker implements it.
 type subtasks interface {
 	Prepare() error
-	Continue(held [][]byte) error
+	Continue(held [][]byte, ended []string) error
 	Run(ctx context.Context) ([]byte, error)
 	Commit(outcomes [][]byte) error
 	Abort() error

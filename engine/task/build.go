@@ -108,6 +108,9 @@ func (r *run) receive(i int) error {
 		s := newSideInput(name, r.plan.Shards, here.Len(), &r.sideMemory, func(err error) {
 			r.record(r.edgeError(e, here.Lo, -1, fmt.Errorf("side input %d, the rows of %s: %w", e.Port, name, err)))
 		})
+		if r.mayHold(e) {
+			s.readers.Add(1) // so that the rows are there when the run fails
+		}
 		r.receivers.sides[i] = s
 		r.sides = append(r.sides, s)
 		return r.network.Listen(transport.Address{Edge: i, Worker: worker}, s)
@@ -271,6 +274,10 @@ func (r *run) joinQueues() error {
 		from, err := r.env.from(q.Name)
 		if err != nil {
 			return err
+		}
+		if r.continued != nil && r.continued.leftOut[q.Name] {
+			r.passQueue(q, from)
+			continue
 		}
 		g := &gang{run: r, queue: q, here: here, multiProcess: r.workersOf(v) > 1, resumed: from}
 		g.begin()

@@ -16,14 +16,19 @@ import (
 type continuation struct {
 	// kept[queue] says of which shards the process with the shard's subtask has the rows.
 	kept map[string][]bool
-	// toMake[v] says which shards the subtasks of vertex v make. Those of queues make all.
+	// toMake[v] says which shards the subtasks of vertex v make. Those of queues make all or none.
 	toMake [][]bool
+	// sides has the workers that have kept the rows of a side input, by edge, and leftOut the queues
+	// that need not run because of that.
+	sides   map[int][]int
+	leftOut map[string]bool
 }
 
 // Continue tells the worker what all workers have retained of an earlier run: held[i] is what
-// Retained.Held returned on worker i. It is called before Run, on all workers or on none, and needs
+// Retained.Held returned on worker i. ended are the queues that continue from a state after their last
+// superstep. It is called before Run, on all workers with the same arguments or on none, and needs
 // Env.Retained.
-func (w *Worker) Continue(held [][]byte) error {
+func (w *Worker) Continue(held [][]byte, ended []string) error {
 	r := w.run
 	switch {
 	case r.env.Retained == nil:
@@ -53,10 +58,25 @@ func (w *Worker) Continue(held [][]byte) error {
 			}
 		}
 	}
-	c := &continuation{kept: keptRows(r.plan, r.hosts, all)}
-	c.toMake = shardsToMake(r.plan, c.kept, func(n plan.NodeID, shard int) bool { return made[n] != nil && made[n][shard] })
+	c := &continuation{kept: keptRows(r.plan, r.hosts, all), sides: heldSides(r.plan, all)}
+	c.leftOut = leftOut(r.plan, ended, all, c.sides)
+	for queue, out := range c.leftOut {
+		if out && reporter(all, queue) == r.part.Worker {
+			r.passed = append(r.passed, queue)
+		}
+	}
+	slices.Sort(r.passed)
+	for i := range c.sides {
+		if !c.leftOut[r.plan.Vertices[r.plan.Edges[i].From].Queue] {
+			delete(c.sides, i) // the queue runs, and gives its rows to all
+		}
+	}
+	c.toMake = shardsToMake(r.plan, c.kept, c.leftOut, func(n plan.NodeID, shard int) bool { return made[n] != nil && made[n][shard] })
 	r.continued = c
 	r.env.Retained.report(r.plan, c.toMake, reports)
+	if err := r.takeSides(); err != nil {
+		return err
+	}
 	return r.env.Retained.releaseUnused(r)
 }
 
@@ -86,9 +106,9 @@ func keptRows(p *plan.Plan, hosts []int, held []holding) map[string][]bool {
 }
 
 // shardsToMake returns, by vertex, the shards that its subtasks have to make. kept has the shards
-// whose rows queues have. made reports whether it is known what an operator has counted for a shard.
+// whose rows queues have, and leftOut the queues that do not run. made reports whether it is known what an operator has counted for a shard.
 // A vertex with an operator that gives its rows to nobody, such as a sink, makes all of them.
-func shardsToMake(p *plan.Plan, kept map[string][]bool, made func(n plan.NodeID, shard int) bool) [][]bool {
+func shardsToMake(p *plan.Plan, kept map[string][]bool, leftOut map[string]bool, made func(n plan.NodeID, shard int) bool) [][]bool {
 	toMake := make([][]bool, len(p.Vertices))
 	var decide func(v plan.VertexID) []bool
 	decide = func(id plan.VertexID) []bool {
@@ -98,6 +118,9 @@ func shardsToMake(p *plan.Plan, kept map[string][]bool, made func(n plan.NodeID,
 		v := &p.Vertices[id]
 		needed := make([]bool, p.Shards)
 		toMake[id] = needed
+		if v.Queue != "" && leftOut[v.Queue] {
+			return needed
+		}
 		if v.Queue != "" || endsHere(p, v) {
 			fill(needed)
 			return needed
@@ -107,7 +130,7 @@ func shardsToMake(p *plan.Plan, kept map[string][]bool, made func(n plan.NodeID,
 			if e.From != id || !carriesRows(p, e) {
 				continue
 			}
-			wanted := wantedOf(p, e, kept, decide(e.To))
+			wanted := wantedOf(p, e, kept, leftOut, decide(e.To))
 			for shard, w := range wanted {
 				switch {
 				case w && e.Partitioner == plan.Forward && e.Role != plan.Side:
@@ -168,9 +191,9 @@ func endsHere(p *plan.Plan, v *plan.Vertex) bool {
 
 // wantedOf returns the destination shards of an edge whose rows the receivers read. toMake has the
 // shards that the receiving vertex makes.
-func wantedOf(p *plan.Plan, e *plan.Edge, kept map[string][]bool, toMake []bool) []bool {
+func wantedOf(p *plan.Plan, e *plan.Edge, kept map[string][]bool, leftOut map[string]bool, toMake []bool) []bool {
 	queue := p.Vertices[e.To].Queue
-	if queue == "" || e.Role == plan.Side {
+	if queue == "" || e.Role == plan.Side || leftOut[queue] {
 		return toMake
 	}
 	wanted := make([]bool, p.Shards)
@@ -186,7 +209,7 @@ func (r *run) wanted(e *plan.Edge) []bool {
 	if r.continued == nil || e.Role == plan.Side {
 		return nil
 	}
-	return wantedOf(r.plan, e, r.continued.kept, r.continued.toMake[e.To])
+	return wantedOf(r.plan, e, r.continued.kept, r.continued.leftOut, r.continued.toMake[e.To])
 }
 
 // makes reports whether a subtask of vertex v makes a shard.

@@ -16,6 +16,9 @@ func (r *run) result() *outcome {
 	o := &outcome{Peak: r.budget.Peak(), Spilled: r.spilled.Load(), Elapsed: time.Since(r.began)}
 	rows := make([][]SubtaskReport, len(r.plan.Vertices)) // reports of the subtasks in this process
 	members := make(map[*subtask]*member)
+	for _, queue := range r.passed {
+		o.Queues = append(o.Queues, r.env.Retained.reports[queue])
+	}
 	for _, first := range r.gangs { // in plan order
 		o.Queues = append(o.Queues, first.report())
 		for _, g := range first.generations() {
@@ -31,6 +34,7 @@ func (r *run) result() *outcome {
 		}
 		rows[t.vertex.ID] = append(rows[t.vertex.ID], t.row())
 	}
+	r.reportPassed(rows)
 	r.env.Retained.reportInto(r, rows)
 	for i := range rows {
 		if v := &r.plan.Vertices[i]; len(rows[i]) > 0 {

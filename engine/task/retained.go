@@ -1,11 +1,14 @@
 package task
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"sync"
+
+	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/superstep-ml/superstep/engine/plan"
 	"github.com/superstep-ml/superstep/shared"
@@ -24,12 +27,14 @@ import (
 type Retained struct {
 	sessions *shared.Store
 
-	mu   sync.Mutex
-	job  string
-	rows map[string][]bool                 // by queue, then by shard
-	read map[string][]int64                // how many rows each shard had, by queue, then by shard
-	made map[plan.NodeID]map[int]madeShard // by operator, then by shard
-	keep map[plan.NodeID]map[int]madeShard // of the current run: what it does not make again and reports
+	mu      sync.Mutex
+	job     string
+	rows    map[string][]bool                 // by queue, then by shard
+	read    map[string][]int64                // how many rows each shard had, by queue, then by shard
+	sides   map[sideKey][]arrow.Record        // rows of queues that all subtasks of another queue read
+	reports map[string]QueueReport            // of queues that have ended, in the process that had subtask 0
+	made    map[plan.NodeID]map[int]madeShard // by operator, then by shard
+	keep    map[plan.NodeID]map[int]madeShard // of the current run: what it does not make again and reports
 }
 
 // madeShard is what an operator has counted and accumulated for a shard.
@@ -41,14 +46,16 @@ type madeShard struct {
 
 // NewRetained returns a Retained of a process that has not run anything.
 func NewRetained() *Retained {
-	return &Retained{sessions: shared.NewStore(), rows: make(map[string][]bool), read: make(map[string][]int64), made: make(map[plan.NodeID]map[int]madeShard)}
+	return &Retained{sessions: shared.NewStore(), rows: make(map[string][]bool), read: make(map[string][]int64), reports: make(map[string]QueueReport), made: make(map[plan.NodeID]map[int]madeShard)}
 }
 
 // Close releases the rows. No run may use the Retained any more.
 func (k *Retained) Close() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.releaseSides()
 	clear(k.rows)
+	clear(k.reports)
 	clear(k.read)
 	clear(k.made)
 	return k.sessions.Close(k.job)
@@ -56,8 +63,10 @@ func (k *Retained) Close() error {
 
 // holding describes what a process has retained, for the other processes of the next run.
 type holding struct {
-	Rows []heldRows `msgpack:"rows"`
-	Made []heldNode `msgpack:"made"`
+	Rows    []heldRows `msgpack:"rows"`
+	Sides   []sideKey  `msgpack:"sides"`
+	Reports []string   `msgpack:"reports"` // queues whose reports the process has
+	Made    []heldNode `msgpack:"made"`
 }
 
 // heldRows are shards of which a process has the rows of a queue's inputs.
@@ -93,7 +102,14 @@ func (k *Retained) Held() ([]byte, error) {
 		}
 		h.Made = append(h.Made, heldNode{node, ranges})
 	}
-	if h.Rows == nil && h.Made == nil {
+	for key := range k.sides {
+		h.Sides = append(h.Sides, key)
+	}
+	slices.SortFunc(h.Sides, func(a, b sideKey) int {
+		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To), cmp.Compare(a.Port, b.Port))
+	})
+	h.Reports = slices.Sorted(maps.Keys(k.reports))
+	if h.Rows == nil && h.Made == nil && h.Sides == nil && h.Reports == nil {
 		return nil, nil
 	}
 	return holdings.Append(nil, h)
@@ -166,6 +182,7 @@ func (k *Retained) take(queue string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.rows, queue)
+	delete(k.reports, queue)
 }
 
 // keeper returns the function with which the Loops of a queue say which rows they have left in their
@@ -203,6 +220,8 @@ func (k *Retained) counted(queue string, kept []bool, owned sharding.Range) (row
 func (k *Retained) harvest(r *run) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.holdSides(r)
+	k.holdReports(r)
 	k.made = make(map[plan.NodeID]map[int]madeShard)
 	for node, shards := range k.keep { // what an earlier run has made and this one did not make again
 		k.made[node] = maps.Clone(shards)

@@ -102,6 +102,7 @@ type run struct {
 	progress   []vertexProgress
 	started    bool          // subtasks have run
 	continued  *continuation // what the run leaves out; nil if it leaves out nothing
+	passed     []string      // queues that are left out and whose reports this process has kept
 
 	tearDownOnce sync.Once
 	tearDown     error
@@ -183,6 +184,7 @@ func (r *run) execute(ctx context.Context) error {
 		r.abortStops = append(r.abortStops, g.abortOn(r.context))
 	}
 	defer r.endWatches()
+	r.resendSides()
 	for i, t := range slices.Clone(r.subtasks) { // later gangs may be appended meanwhile
 		r.running.Go(func() { t.main(r.bodies[i]) })
 	}

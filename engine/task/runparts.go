@@ -83,8 +83,14 @@ func (t *partsRun) continueRun() error {
 			return err
 		}
 	}
+	var ended []string
+	for _, q := range t.parts[0].run.plan.Queues {
+		if from, err := t.parts[0].run.env.from(q.Name); err == nil && from != nil && from.Last {
+			ended = append(ended, q.Name)
+		}
+	}
 	for _, w := range t.parts {
-		if err := w.Continue(held); err != nil {
+		if err := w.Continue(held, ended); err != nil {
 			return err
 		}
 	}

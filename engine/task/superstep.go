@@ -3,6 +3,7 @@ package task
 import (
 	"fmt"
 	"math"
+	"sync/atomic"
 	"time"
 
 	"github.com/superstep-ml/superstep/collective"
@@ -24,9 +25,10 @@ type member struct {
 	// betweenStages gets all other failures.
 	betweenStages, criterion *link
 
-	handedOver bool    // the member has handed over its state
-	shardRows  []int64 // by shard: number of rows that the member has, if the process may keep them
-	meet       int     // superstep after which the members wait for a verdict again, if they may go on without
+	handedOver bool        // the member has handed over its state
+	closed     atomic.Bool // the member has emitted the rows of the queue
+	shardRows  []int64     // by shard: number of rows that the member has, if the process may keep them
+	meet       int         // superstep after which the members wait for a verdict again, if they may go on without
 
 	began    time.Time     // when the gang's first superstep began
 	stageEnd time.Duration // time from began to the end of the last stage
@@ -399,6 +401,10 @@ func (m *member) finish() error {
 		if m.err != nil {
 			return m.err // the body ignored a failed Emit
 		}
-		return out.endUntil(shards.Hi)
+		if err := out.endUntil(shards.Hi); err != nil {
+			return err
+		}
+		m.closed.Store(true)
+		return nil
 	})
 }
