@@ -25,6 +25,7 @@ type Retained struct {
 	sessions *shared.Store
 
 	mu   sync.Mutex
+	left bool // functions of a run may still use the rows
 	job  string
 	rows map[string][]bool                 // by queue, then by shard
 	read map[string][]int64                // how many rows each shard had, by queue, then by shard
@@ -44,10 +45,14 @@ func NewRetained() *Retained {
 	return &Retained{sessions: shared.NewStore(), rows: make(map[string][]bool), read: make(map[string][]int64), made: make(map[plan.NodeID]map[int]madeShard)}
 }
 
-// Close releases the rows. No run may use the Retained any more.
+// Close releases the rows, unless functions of a run were abandoned, which may still use them. No run may
+// use the Retained any more.
 func (k *Retained) Close() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if k.left {
+		return nil
+	}
 	clear(k.rows)
 	clear(k.read)
 	clear(k.made)
@@ -156,6 +161,16 @@ func (k *Retained) begin(job string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.job, k.keep = job, nil
+}
+
+// abandon is called when functions of a run have not returned.
+func (k *Retained) abandon() {
+	if k == nil {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.left = true
 }
 
 // take is called before a run opens a queue, whose Loops take over the rows that are in its session.
