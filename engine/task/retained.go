@@ -19,6 +19,9 @@ import (
 //   - for each shard that an operator outside of queues has made, what the operator counted and
 //     accumulated, so that the shard need not be made again if all who need its rows have them.
 //
+// Rows that operators emit in Finish depend on all shards of a subtask, so queues behind such operators
+// keep nothing. Neither do those behind operators of which it is not known yet.
+//
 // Rows that a queue had moved to files are not kept, and neither are those of queues that had ended.
 // A Retained is used by one run at a time. NewRetained returns one that has nothing.
 type Retained struct {
@@ -30,6 +33,7 @@ type Retained struct {
 	rows map[string][]bool                 // by queue, then by shard
 	read map[string][]int64                // how many rows each shard had, by queue, then by shard
 	made map[plan.NodeID]map[int]madeShard // by operator, then by shard
+	ends map[plan.NodeID]bool              // of operators that have finished, not in one subtask: whether Finish has emitted rows
 	keep map[plan.NodeID]map[int]madeShard // of the current run: what it does not make again and reports
 }
 
@@ -42,7 +46,7 @@ type madeShard struct {
 
 // NewRetained returns a Retained of a process that has not run anything.
 func NewRetained() *Retained {
-	return &Retained{sessions: shared.NewStore(), rows: make(map[string][]bool), read: make(map[string][]int64), made: make(map[plan.NodeID]map[int]madeShard)}
+	return &Retained{sessions: shared.NewStore(), rows: make(map[string][]bool), read: make(map[string][]int64), ends: make(map[plan.NodeID]bool), made: make(map[plan.NodeID]map[int]madeShard)}
 }
 
 // Close releases the rows, unless functions of a run were abandoned, which may still use them. No run may
@@ -63,6 +67,8 @@ func (k *Retained) Close() error {
 type holding struct {
 	Rows []heldRows `msgpack:"rows"`
 	Made []heldNode `msgpack:"made"`
+	// Ends are operators that have emitted rows in Finish, and do not run in one subtask.
+	Ends []plan.NodeID `msgpack:"ends"`
 }
 
 // heldRows are shards of which a process has the rows of a queue's inputs.
@@ -98,7 +104,12 @@ func (k *Retained) Held() ([]byte, error) {
 		}
 		h.Made = append(h.Made, heldNode{node, ranges})
 	}
-	if h.Rows == nil && h.Made == nil {
+	for _, node := range slices.Sorted(maps.Keys(k.ends)) {
+		if k.ends[node] {
+			h.Ends = append(h.Ends, node)
+		}
+	}
+	if h.Rows == nil && h.Made == nil && h.Ends == nil {
 		return nil, nil
 	}
 	return holdings.Append(nil, h)
@@ -152,6 +163,11 @@ func decodeHolding(p *plan.Plan, data []byte) (h holding, err error) {
 			err = fmt.Errorf("there is no node %d", n.Node)
 		}
 		err = errors.Join(err, check(n.Shards))
+	}
+	for _, node := range h.Ends {
+		if node < 0 || int(node) >= len(p.Nodes) {
+			err = errors.Join(err, fmt.Errorf("there is no node %d", node))
+		}
 	}
 	return h, err
 }
@@ -222,6 +238,7 @@ func (k *Retained) harvest(r *run) {
 	for node, shards := range k.keep { // what an earlier run has made and this one did not make again
 		k.made[node] = maps.Clone(shards)
 	}
+	k.forgetUnknown(r)
 	clear(k.read)
 	for _, g := range r.gangs {
 		read := make([]int64, r.plan.Shards)
@@ -240,6 +257,34 @@ func (k *Retained) harvest(r *run) {
 				made.sums = sumsOf(l.context.sums, m.shard)
 				k.made[l.node.ID][m.shard] = made
 			}
+		}
+	}
+}
+
+// forgetUnknown notes which operators emit rows in Finish, and forgets the rows of queues behind those that
+// have not finished yet.
+func (k *Retained) forgetUnknown(r *run) {
+	unknown := make(map[plan.NodeID]bool)
+	for _, t := range r.subtasks {
+		if t.vertex.Queue != "" || t.makesNothing() {
+			continue
+		}
+		for _, l := range t.links {
+			switch {
+			case l.operator == nil || l.node.Single:
+			case l.ended:
+				k.ends[l.node.ID] = k.ends[l.node.ID] || l.last
+			default:
+				unknown[l.node.ID] = true
+			}
+		}
+	}
+	for node := range unknown {
+		if _, known := k.ends[node]; known {
+			continue
+		}
+		for _, queue := range queuesBehind(r.plan, node) {
+			delete(k.rows, queue)
 		}
 	}
 }
