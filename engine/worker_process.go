@@ -95,6 +95,13 @@ func (p *workerProcess) taskManagerGone(what string) {
 	p.lost.Do(func() { close(p.gone) }) // reached only in tests, in which exit returns
 }
 
+// closeKept releases what the process has kept, unless work that has not ended may be using it.
+func (w *worker) closeKept() {
+	if !w.busy {
+		w.workerProcess.close()
+	}
+}
+
 // close releases what the process has kept.
 func (p *workerProcess) close() {
 	if err := p.retained.Close(); err != nil {

@@ -124,7 +124,7 @@ func (w *worker) abandon() {
 		w.busy = false
 	}
 	w.release()
-	w.workerProcess.close()
+	w.closeKept()
 	_ = w.sender.close(0)
 }
 
@@ -292,7 +292,7 @@ func (w *worker) close() int {
 	w.saves.sending.Wait()
 	defer w.exitIfHung()()
 	w.release()
-	w.workerProcess.close()
+	w.closeKept()
 	if err := w.sender.close(drainGrace); err != nil {
 		fmt.Fprintf(w.env.stderr, "%v: the worker exits\n", err)
 		return exitFailed

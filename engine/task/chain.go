@@ -36,6 +36,9 @@ type link struct {
 	checkedBatch arrow.Record  // last batch that the operator got in this shard; its schema has been checked
 
 	rowsIn, rowsOut int64
+
+	ended bool // Finish was called, and returned no error
+	last  bool // Finish has emitted rows
 }
 
 // side is a side input of an operator.
@@ -179,7 +182,7 @@ func (l *link) endShard(shard int, last bool) error {
 			if t.context.Err() != nil {
 				return errStopped
 			}
-			return l.operator.Finish(l.context, l)
+			return l.finishOperator()
 		})
 		if err != nil {
 			return err
@@ -197,6 +200,20 @@ func (l *link) endShard(shard int, last bool) error {
 		if err := next.endShard(shard, last); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// finishOperator calls Finish. The rows that Finish emits depend on all shards of the subtask, so it is an
+// error if a queue has kept rows that were made by other subtasks, or of a part of the shards.
+func (l *link) finishOperator() error {
+	before := l.rowsOut
+	if err := l.operator.Finish(l.context, l); err != nil {
+		return err
+	}
+	l.ended, l.last = true, l.rowsOut > before && !l.node.Single
+	if c := l.task.run.continued; l.last && c != nil && c.keepsRowsOf(l.task.run.plan, l.node.ID) {
+		return errors.New("Finish emitted rows, which depend on all shards of a subtask, after a queue had kept some of its rows for another attempt: emit rows in EndShard, or run the job again")
 	}
 	return nil
 }

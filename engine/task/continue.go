@@ -59,6 +59,13 @@ func (w *Worker) Continue(held [][]byte, ended []string) error {
 		}
 	}
 	c := &continuation{kept: keptRows(r.plan, r.hosts, all), sides: heldSides(r.plan, all)}
+	for i := range all {
+		for _, node := range all[i].Ends {
+			for _, queue := range queuesBehind(r.plan, node) {
+				clear(c.kept[queue])
+			}
+		}
+	}
 	c.leftOut = leftOut(r.plan, ended, all, c.sides)
 	for queue, out := range c.leftOut {
 		if out && reporter(all, queue) == r.part.Worker {
@@ -78,6 +85,47 @@ func (w *Worker) Continue(held [][]byte, ended []string) error {
 		return err
 	}
 	return r.env.Retained.releaseUnused(r)
+}
+
+// keepsRowsOf reports whether a queue has kept rows that depend on those of an operator.
+func (c *continuation) keepsRowsOf(p *plan.Plan, node plan.NodeID) bool {
+	return slices.ContainsFunc(queuesBehind(p, node), func(queue string) bool { return slices.Contains(c.kept[queue], true) })
+}
+
+// queuesBehind returns the queues whose rows depend on the rows of an operator, unless an operator in one
+// subtask or another queue is between them, whose rows are the same however its inputs are divided.
+func queuesBehind(p *plan.Plan, node plan.NodeID) (queues []string) {
+	seen := map[plan.NodeID]bool{node: true}
+	next := []plan.NodeID{node}
+	visit := func(n plan.NodeID) {
+		if seen[n] || p.Nodes[n].Single {
+			return
+		}
+		seen[n] = true
+		if q := p.Nodes[n].Queue; q == "" {
+			next = append(next, n)
+		} else if !slices.Contains(queues, q) {
+			queues = append(queues, q)
+		}
+	}
+	for len(next) > 0 {
+		from := next[0]
+		next = next[1:]
+		for i := range p.Edges {
+			if e := &p.Edges[i]; e.FromNode == from && carriesRows(p, e) {
+				visit(e.ToNode)
+			}
+		}
+		for i := range p.Vertices {
+			chain := p.Vertices[i].Chain
+			for _, c := range chain {
+				if c.Parent >= 0 && chain[c.Parent].Node == from {
+					visit(c.Node)
+				}
+			}
+		}
+	}
+	return queues
 }
 
 // keptRows returns, by queue, the shards of which the process with the shard's subtask has the rows.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/superstep-ml/superstep/engine/plan"
 	"github.com/superstep-ml/superstep/internal/arrowrows"
+	"github.com/superstep-ml/superstep/shared"
 )
 
 // TestNoCallsAfterTheEnd requires that, after the run has ended, only Close is called on
@@ -133,6 +134,48 @@ func TestAbandonedMember(t *testing.T) {
 		synctest.Wait()
 	})
 }
+
+// TestAbandonedMembersKeepTheirObjects requires that a process that ends does not release the objects of a
+// queue whose functions may still run.
+func TestAbandonedMembersKeepTheirObjects(t *testing.T) {
+	for _, hangs := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			release := make(chan struct{})
+			ctx, cancel := context.WithCancel(context.Background())
+			gang, object := &testGang{}, &releasable{}
+			gang.loop = func(subtask int) *testLoop {
+				if subtask == 0 {
+					session, err := gang.specs[0].Sessions.Open(gang.specs[0].Job, gang.specs[0].Queue, 2)
+					require.NoError(t, err)
+					shared.Scratch[*releasable]("object").Put(session.Subtask(0), object)
+				}
+				return &testLoop{finish: func(c *Context, _ Output) error {
+					if hangs {
+						<-release
+					}
+					<-c.Done()
+					return context.Cause(c)
+				}}
+			}
+			go func() { synctest.Wait(); cancel() }()
+			g := queueGraph(8, 2, false, plan.Compute)
+			compiled, err := plan.Compile(g.Graph, 2)
+			require.NoError(t, err)
+			kept := NewRetained()
+			_, err = Run(ctx, compiled, g.Graph, g.bindings(queueHooks(gang)), Env{SpillDir: t.TempDir(), Retained: kept})
+			require.Error(t, err)
+			require.NoError(t, kept.Close())
+			require.Equal(t, !hangs, object.released.Load())
+			close(release)
+			synctest.Wait()
+		})
+	}
+}
+
+// releasable is an object that notes that it was released.
+type releasable struct{ released atomic.Bool }
+
+func (r *releasable) Release() { r.released.Store(true) }
 
 // TestQueueTimes requires that the time of waiting for other subtasks does not count as busy
 // time, neither in stages nor in verdicts, and that the time of the criterion counts for its

@@ -22,18 +22,23 @@ import (
 //   - for each shard that an operator outside of queues has made, what the operator counted and
 //     accumulated, so that the shard need not be made again if all who need its rows have them.
 //
+// Rows that operators emit in Finish depend on all shards of a subtask, so queues behind such operators
+// keep nothing. Neither do those behind operators of which it is not known yet.
+//
 // Rows that a queue had moved to files are not kept, and neither are those of queues that had ended.
 // A Retained is used by one run at a time. NewRetained returns one that has nothing.
 type Retained struct {
 	sessions *shared.Store
 
 	mu      sync.Mutex
+	left    bool // functions of a run may still use the rows
 	job     string
 	rows    map[string][]bool                 // by queue, then by shard
 	read    map[string][]int64                // how many rows each shard had, by queue, then by shard
 	sides   map[sideKey][]arrow.Record        // rows of queues that all subtasks of another queue read
 	reports map[string]QueueReport            // of queues that have ended, in the process that had subtask 0
 	made    map[plan.NodeID]map[int]madeShard // by operator, then by shard
+	ends    map[plan.NodeID]bool              // of operators that have finished, not in one subtask: whether Finish has emitted rows
 	keep    map[plan.NodeID]map[int]madeShard // of the current run: what it does not make again and reports
 }
 
@@ -46,13 +51,20 @@ type madeShard struct {
 
 // NewRetained returns a Retained of a process that has not run anything.
 func NewRetained() *Retained {
-	return &Retained{sessions: shared.NewStore(), rows: make(map[string][]bool), read: make(map[string][]int64), reports: make(map[string]QueueReport), made: make(map[plan.NodeID]map[int]madeShard)}
+	return &Retained{
+		sessions: shared.NewStore(), rows: make(map[string][]bool), read: make(map[string][]int64), reports: make(map[string]QueueReport),
+		ends: make(map[plan.NodeID]bool), made: make(map[plan.NodeID]map[int]madeShard),
+	}
 }
 
-// Close releases the rows. No run may use the Retained any more.
+// Close releases the rows, unless functions of a run were abandoned, which may still use them. No run may
+// use the Retained any more.
 func (k *Retained) Close() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if k.left {
+		return nil
+	}
 	k.releaseSides()
 	clear(k.rows)
 	clear(k.reports)
@@ -67,6 +79,8 @@ type holding struct {
 	Sides   []sideKey  `msgpack:"sides"`
 	Reports []string   `msgpack:"reports"` // queues whose reports the process has
 	Made    []heldNode `msgpack:"made"`
+	// Ends are operators that have emitted rows in Finish, and do not run in one subtask.
+	Ends []plan.NodeID `msgpack:"ends"`
 }
 
 // heldRows are shards of which a process has the rows of a queue's inputs.
@@ -109,7 +123,12 @@ func (k *Retained) Held() ([]byte, error) {
 		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To), cmp.Compare(a.Port, b.Port))
 	})
 	h.Reports = slices.Sorted(maps.Keys(k.reports))
-	if h.Rows == nil && h.Made == nil && h.Sides == nil && h.Reports == nil {
+	for _, node := range slices.Sorted(maps.Keys(k.ends)) {
+		if k.ends[node] {
+			h.Ends = append(h.Ends, node)
+		}
+	}
+	if h.Rows == nil && h.Made == nil && h.Sides == nil && h.Reports == nil && h.Ends == nil {
 		return nil, nil
 	}
 	return holdings.Append(nil, h)
@@ -164,6 +183,11 @@ func decodeHolding(p *plan.Plan, data []byte) (h holding, err error) {
 		}
 		err = errors.Join(err, check(n.Shards))
 	}
+	for _, node := range h.Ends {
+		if node < 0 || int(node) >= len(p.Nodes) {
+			err = errors.Join(err, fmt.Errorf("there is no node %d", node))
+		}
+	}
 	return h, err
 }
 
@@ -172,6 +196,16 @@ func (k *Retained) begin(job string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.job, k.keep = job, nil
+}
+
+// abandon is called when functions of a run have not returned.
+func (k *Retained) abandon() {
+	if k == nil {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.left = true
 }
 
 // take is called before a run opens a queue, whose Loops take over the rows that are in its session.
@@ -226,6 +260,7 @@ func (k *Retained) harvest(r *run) {
 	for node, shards := range k.keep { // what an earlier run has made and this one did not make again
 		k.made[node] = maps.Clone(shards)
 	}
+	k.forgetUnknown(r)
 	clear(k.read)
 	for _, g := range r.gangs {
 		read := make([]int64, r.plan.Shards)
@@ -244,6 +279,34 @@ func (k *Retained) harvest(r *run) {
 				made.sums = sumsOf(l.context.sums, m.shard)
 				k.made[l.node.ID][m.shard] = made
 			}
+		}
+	}
+}
+
+// forgetUnknown notes which operators emit rows in Finish, and forgets the rows of queues behind those that
+// have not finished yet.
+func (k *Retained) forgetUnknown(r *run) {
+	unknown := make(map[plan.NodeID]bool)
+	for _, t := range r.subtasks {
+		if t.vertex.Queue != "" || t.makesNothing() {
+			continue
+		}
+		for _, l := range t.links {
+			switch {
+			case l.operator == nil || l.node.Single:
+			case l.ended:
+				k.ends[l.node.ID] = k.ends[l.node.ID] || l.last
+			default:
+				unknown[l.node.ID] = true
+			}
+		}
+	}
+	for node := range unknown {
+		if _, known := k.ends[node]; known {
+			continue
+		}
+		for _, queue := range queuesBehind(r.plan, node) {
+			delete(k.rows, queue)
 		}
 	}
 }

@@ -189,6 +189,7 @@ func (r *run) execute(ctx context.Context) error {
 		r.running.Go(func() { t.main(r.bodies[i]) })
 	}
 	if abandoned := r.wait(); len(abandoned) > 0 {
+		r.env.Retained.abandon()
 		return &AbandonedError{Functions: abandoned, After: r.env.AbandonAfter, Err: r.outcome(ctx)}
 	}
 	failed := r.outcome(ctx)
