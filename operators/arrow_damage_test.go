@@ -117,7 +117,7 @@ func TestDamagedArrowFilesKeepTheirRows(t *testing.T) {
 				require.EqualValues(t, 200, rows, "%s, %s at byte %d of %d", name, what, at, len(whole))
 			}
 		}
-		for at := 4 * draw.IntN(8); at < len(whole); at += 4 * strideOf(8) {
+		for at := 4 * draw.IntN(8); at < len(whole); at += 4 * damagedWords {
 			data := bytes.Clone(whole)
 			clear(data[at:min(at+4, len(data))])
 			try(data, "4 bytes zeroed", at)
@@ -131,7 +131,7 @@ func TestDamagedArrowFilesKeepTheirRows(t *testing.T) {
 			try(data, fmt.Sprintf("bit %d flipped", bit%8), bit/8)
 		}
 		require.Positive(t, accepted, "%s: some damaged files must be read without an error, as values have no checksum, or the test proves nothing", name)
-		for size := 0; size < len(whole); size += 1 + draw.IntN(16*strideOf(8)) {
+		for size := 0; size < len(whole); size += 1 + draw.IntN(16*damagedWords) {
 			_, err := readDamaged(whole[:size])
 			require.ErrorContains(t, err, "x.arrow", "%s cut to %d of %d bytes", name, size, len(whole))
 		}

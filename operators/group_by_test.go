@@ -304,7 +304,7 @@ func TestGroupByOfManyShards(t *testing.T) {
 	rows := sales(1500)
 	const shards = 128
 	want := expectGroups(t, rows, shards, engine.Shards(shards))
-	for _, s := range []setting{{1, 1024, 0}, {3, 1, 0}, {8, 7, 0}, {8, 7, 3}} {
+	for _, s := range manyShardSettings {
 		got := groupOutcome[saleGroup](t, func(b *engine.Builder) *engine.Dataset {
 			return GroupBy(FromSlice(b, rows), "shop", "kind").Aggregate(saleAggregates...)
 		}, append(s.options(), engine.Shards(shards), engine.Allocator(batchtest.Allocator(t)))...)

@@ -111,7 +111,7 @@ func (m *processCluster) killCommit(dir string, k commitKill, want map[string]st
 		}
 		state, detail = jobs[0].State, jobs[0].Detail
 		return state == "finished" || state == "failed"
-	}, waitLimit, 100*time.Millisecond, "seed %d: the job does not end", k.seed)
+	}, waitLimit, askEvery, "seed %d: the job does not end", k.seed)
 	t.Logf("seed %d: the job is %s: %s", k.seed, state, detail)
 	m.requireFree()
 	require.Equal(t, "finished", state, "seed %d: the job must be finished: %s", k.seed, detail)

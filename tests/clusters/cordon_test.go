@@ -5,7 +5,6 @@ package clusters
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -32,7 +31,7 @@ func TestCordon(t *testing.T) {
 	m.startManager(m.address)
 	says(t, m.client("nodes").Stdout, "tm1 is cordoned since ", ": its fan is replaced")
 	m.startTask(1)
-	require.Eventually(t, func() bool { return strings.Contains(m.client("nodes").Stdout, "\n1 of 2 slots are free\n") }, waitLimit, 10*time.Millisecond, "%s", m.output)
+	require.Eventually(t, func() bool { return strings.Contains(m.client("nodes").Stdout, "\n1 of 2 slots are free\n") }, waitLimit, askEvery, "%s", m.output)
 
 	got = run("--parallelism", "1")
 	require.Zero(t, got.Code, got.Stderr)

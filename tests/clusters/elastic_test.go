@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -46,7 +45,7 @@ func TestElastic(t *testing.T) {
 			id = jobs[0].ID
 			require.NoError(t, json.Unmarshal([]byte(m.client("show", id, "-o", "json").Stdout), &job))
 			return job.State == "running" && job.Parallelism == parallelism
-		}, waitLimit, 50*time.Millisecond, "the job must run with %d subtasks: %+v\n%s", parallelism, &job, &c.err)
+		}, waitLimit, askEvery, "the job must run with %d subtasks: %+v\n%s", parallelism, &job, &c.err)
 	}
 	runsWith(2)
 	m.tasks = append(m.tasks, nil)

@@ -256,7 +256,7 @@ func stoppedReaders(t *testing.T, s *testCluster) {
 	require.Eventually(t, func() bool {
 		got := s.client("list", "--state", "finished")
 		return strings.Contains(got.Stdout, string(id))
-	}, waitLimit, 50*time.Millisecond, "%s", s.output)
+	}, waitLimit, askEvery, "%s", s.output)
 	require.NoError(t, cmd.Process.Signal(syscall.SIGCONT))
 	require.Zero(t, owner.wait(t, waitLimit), owner.err.String())
 	require.Equal(t, local.Stdout, owner.out.String())
@@ -321,7 +321,7 @@ func TestTooLittleSpace(t *testing.T) {
 	s.tasks = append(s.tasks, cmd)
 	require.Eventually(t, func() bool {
 		return strings.Contains(s.client("nodes").Stdout, "16 MiB are the least (--min-free)")
-	}, waitLimit, 10*time.Millisecond, "%s", s.output)
+	}, waitLimit, askEvery, "%s", s.output)
 	got := s.run("--parallelism", "2", "--wait-timeout", "1s")
 	require.Equal(t, 1, got.Code)
 	says(t, got.Stderr, "tm0", "--min-free")

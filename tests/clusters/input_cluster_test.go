@@ -139,8 +139,16 @@ func (s *testCluster) client(args ...string) programs.Outcome {
 // requireFree waits until the cluster has all its slots and all of them are free.
 func (s *testCluster) requireFree() {
 	s.t.Helper()
-	want := fmt.Sprintf("\n%d of %d slots are free", len(s.tasks)*s.slots, len(s.tasks)*s.slots)
-	require.Eventually(s.t, func() bool { return strings.Contains(s.client("nodes").Stdout, want) }, waitLimit, 10*time.Millisecond, "the nodes must show %q: %s", want, s.output)
+	requireFreeSlots(s.t, s.options(), len(s.tasks)*s.slots, s.output)
+}
+
+// options returns the options with which clients in this process connect to the cluster.
+func (s *testCluster) options() client.Options {
+	o := s.processCluster.options()
+	if s.tls != "" {
+		o.TLS = security.TLSFiles{CA: filepath.Join(s.tls, "ca.pem"), Cert: filepath.Join(s.tls, "client.pem"), Key: filepath.Join(s.tls, "client-key.pem")}
+	}
+	return o
 }
 
 // requireIntact requires that every process of the cluster still runs, that all slots are free,
@@ -161,11 +169,7 @@ func (s *testCluster) dial(t testing.TB) *client.Client {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
 	defer cancel()
-	o := client.Options{Address: s.address, TokenFile: filepath.Join(s.dir, "token")}
-	if s.tls != "" {
-		o.TLS = security.TLSFiles{CA: filepath.Join(s.tls, "ca.pem"), Cert: filepath.Join(s.tls, "client.pem"), Key: filepath.Join(s.tls, "client-key.pem")}
-	}
-	c, err := client.Dial(ctx, o)
+	c, err := client.Dial(ctx, s.options())
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
 	return c

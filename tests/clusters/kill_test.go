@@ -102,21 +102,6 @@ func (m *processCluster) client(args ...string) programs.Outcome {
 	return programs.Execute(m.t, m.environ, programs.Build(m.t, "./cmd/superstep"), append(args, "--cluster", m.address)...)
 }
 
-// requireFree waits until the cluster has all its slots and all of them are free.
-func (m *processCluster) requireFree() {
-	m.t.Helper()
-	want := len(m.tasks) * m.slots
-	last := ""
-	for end := time.Now().Add(waitLimit); ; {
-		got := m.client("nodes")
-		last = got.Stdout + got.Stderr
-		if strings.Contains(last, fmt.Sprintf("\n%d of %d slots are free", want, want)) {
-			return
-		}
-		require.True(m.t, time.Now().Before(end), "the cluster must have %d free slots: %s", want, last)
-	}
-}
-
 // workersOf returns the PIDs of the worker processes that the task manager pid has started.
 func workersOf(t testing.TB, pid int) []int {
 	t.Helper()

@@ -114,7 +114,7 @@ func TestJobManagerRestarts(t *testing.T) {
 	require.Equal(t, "finished", all[1].State)
 	require.Equal(t, 1, all[1].Attempt)
 
-	require.Eventually(t, func() bool { return m.jobs()[0].State == "running" }, waitLimit, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return m.jobs()[0].State == "running" }, waitLimit, askEvery)
 	require.NoError(t, m.tasks[0].Process.Kill())
 	_ = m.tasks[0].Wait()
 	m.restartManager()
@@ -177,7 +177,7 @@ func TestJobManagerKilledAtAnyMoment(t *testing.T) {
 			t.Logf("seed %d: not submitted: %s", seed, &c.err)
 			continue
 		}
-		require.Eventually(t, func() bool { return slices.Contains([]string{"finished", "failed"}, m.jobs()[0].State) }, waitLimit, 20*time.Millisecond)
+		require.Eventually(t, func() bool { return slices.Contains([]string{"finished", "failed"}, m.jobs()[0].State) }, waitLimit, askEvery)
 		t.Logf("seed %d: %+v", seed, m.jobs()[0])
 		require.Equal(t, "finished", m.jobs()[0].State, "seed %d: %s", seed, m.jobs()[0].Detail)
 		require.Equal(t, filesBelow(t, filepath.Join(dir, "want")), filesBelow(t, filepath.Join(dir, name)), "seed %d", seed)

@@ -198,7 +198,7 @@ func (s *networkCluster) requireFree() {
 	want := fmt.Sprintf("\n%d of %d slots are free", slots, slots)
 	require.Eventually(s.t, func() bool {
 		return strings.Contains(s.run(programs.Build(s.t, "./cmd/superstep"), "nodes").Stdout, want)
-	}, waitLimit, 20*time.Millisecond, "want %s: %s", want, s.output)
+	}, waitLimit, askEvery, "want %s: %s", want, s.output)
 }
 
 // TestAcrossHosts runs jobs over TLS across hosts and requires the same output as in local

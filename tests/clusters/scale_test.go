@@ -123,7 +123,7 @@ func (c *devCluster) requireSteady(t testing.TB, before []node) {
 	require.Eventually(t, func() bool {
 		free, of := c.free(t)
 		return free == of
-	}, waitLimit, 20*time.Millisecond)
+	}, waitLimit, askEvery)
 }
 
 // ranJob is a job in the output of "superstep list".

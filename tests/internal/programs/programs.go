@@ -92,7 +92,8 @@ func Build(t testing.TB, pkg string, environ ...string) string {
 }
 
 // BuildWith builds a package with go build and the given flags, and returns the path of the
-// executable.
+// executable. It leaves out symbols, as clusters hash executables and send them to each task
+// manager.
 func BuildWith(pkg string, environ []string, flags ...string) (string, error) {
 	if err := DependOnSources(); err != nil {
 		return "", err
@@ -102,7 +103,7 @@ func BuildWith(pkg string, environ []string, flags ...string) (string, error) {
 		return "", err
 	}
 	path := filepath.Join(dir, filepath.Base(pkg))
-	cmd := proctest.Command("go", slices.Concat([]string{"build", "-ldflags=-w", "-o", path}, flags, []string{pkg})...)
+	cmd := proctest.Command("go", slices.Concat([]string{"build", "-ldflags=-s", "-o", path}, flags, []string{pkg})...)
 	cmd.Dir = Root()
 	cmd.Env = append(os.Environ(), environ...)
 	if out, err := cmd.CombinedOutput(); err != nil {
