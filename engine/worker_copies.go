@@ -226,6 +226,8 @@ const (
 	// copyMeeting is about how often subtasks in several processes meet to decide whether a state is
 	// copied, if nothing else makes them meet. A meeting takes some hundred microseconds.
 	copyMeeting = 20 * time.Millisecond
+	// maxStride is the largest number of supersteps between two meetings, as later ones may take longer.
+	maxStride = 256
 )
 
 // copyPace decides how often the state of a queue is copied. Copies cost at most a fiftieth of the
@@ -253,7 +255,7 @@ func (p *copyPace) decide(now time.Time, step int, free bool) (due bool, next in
 	if p.perStep <= 0 {
 		return due, 1
 	}
-	return due, int(max(1, copyMeeting/p.perStep))
+	return due, int(min(max(1, copyMeeting/p.perStep), maxStride))
 }
 
 // measured notes what a copy has cost.
