@@ -59,6 +59,7 @@ func (c *cluster) run(ctx context.Context, t trial, dir string, limit time.Durat
 	options := []engine.Option{
 		engine.Cluster(c.address), engine.ClusterTokenFile(c.token), engine.Parallelism(taskManagers * slots),
 		// An attempt that has run at all is stable, so that the delay is never doubled.
+		engine.Copies(0), // the curves compare checkpoints
 		engine.Restarts(engine.Restart{Delay: restartDelay, Window: time.Millisecond}),
 		engine.OnProgress(o.progress),
 	}
