@@ -144,12 +144,12 @@ type Restart struct {
 }
 
 // Restarts sets what happens if a worker of a job on a cluster is lost: a process was killed, a
-// machine or connection failed, or user code ended the process. The job then begins again from
-// its newest checkpoint, or from superstep 1 without CheckpointDir, with the same results, bit for
-// bit. An error that user code returns, or a panic
-// in a function that the engine called, fails the job at once. So does the third crash of a
-// worker in the same way, whatever the strategy is. The default is ExponentialDelay with its
-// defaults.
+// machine or connection failed, or user code ended the process. The job then continues with another
+// attempt, after the last superstep whose state is left in the memory of the other workers (Copies) or
+// in a checkpoint (CheckpointDir), and otherwise at superstep 1. The results are the same, bit for bit.
+// An error that user code returns, or a panic in a function that the engine called, fails the job at
+// once. So does the third crash of a worker in the same way, whatever the strategy is. The default is
+// ExponentialDelay with its defaults.
 func Restarts(r Restart) Option {
 	return func(c *config) {
 		c.cluster.restarts = true

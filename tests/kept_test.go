@@ -49,9 +49,7 @@ func (g keptGraph) String() string {
 }
 
 func drawKeptGraph(rt *rapid.T) (g keptGraph) {
-	for _, s := range drawSteps(rt) {
-		g.steps = append(g.steps, s)
-	}
+	g.steps = append(g.steps, drawSteps(rt)...)
 	more := rapid.IntRange(1, 4).Draw(rt, "more")
 	for i := range more {
 		s := step{op: tallyOp, arg: rapid.IntRange(0, 11).Draw(rt, "arg")}
