@@ -139,8 +139,14 @@ func (c *Core) attemptLost(j *job, f *wire.Failure, how ending) bool {
 		l.ran = l.now - j.started + j.ranBefore
 	}
 	if how == crashed {
-		// Attempts that come further by checkpoints do not crash in the same way.
-		l.crash, l.outside = fmt.Sprintf("%s, code %d, signal %q, from %s", shorten(firstLine(f.Message), maxCause), f.ExitCode, f.Signal, origin(j.info.Origin)), f.Kind != wire.UserFailure
+		// Attempts that come further by checkpoints do not crash in the same way. States in memory say
+		// less about that: with each attempt they come closer to the superstep in which a program crashes.
+		l.outside = f.Kind != wire.UserFailure
+		from := j.info.Origin
+		if !l.outside {
+			from = lasting(from)
+		}
+		l.crash = fmt.Sprintf("%s, code %d, signal %q, from %s", shorten(firstLine(f.Message), maxCause), f.ExitCode, f.Signal, origin(from))
 	}
 	c.counters.countLost(f.Kind)
 	delay, why := j.restarts.lost(l)
@@ -186,6 +192,19 @@ func (c *Core) restart(j *job, f *wire.Failure, delay time.Duration) {
 	}
 	c.record(j, false)
 	c.stopAll(j, orderedKeep, "the attempt "+what+": "+cause.Error())
+}
+
+// lasting returns the part of an origin that is in checkpoints, or nil if there is none.
+func lasting(o *wire.Origin) *wire.Origin {
+	if o == nil {
+		return nil
+	}
+	kept := *o
+	kept.Queues = slices.DeleteFunc(slices.Clone(o.Queues), func(q wire.OriginQueue) bool { return q.InMemory })
+	if kept.Begins() {
+		return nil
+	}
+	return &kept
 }
 
 // origin says from which checkpoint an attempt continued; "" if the job has no checkpoints or the

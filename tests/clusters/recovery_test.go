@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/internal/testsize"
+	"github.com/superstep-ml/superstep/internal/wire"
 )
 
 // TestTimeToTheNextAttempt kills a worker, and a task manager, of running jobs, and measures the
@@ -73,15 +74,21 @@ func (m *processCluster) timeToTheNextAttempt(lose func(m *processCluster, task 
 	require.NotEqual(t, -1, task)
 	lost := time.Now()
 	lose(m, task)
+	require.Eventually(t, func() bool {
+		return strings.Count(c.err.String(), `"state":"running"`) == 2
+	}, waitLimit, 5*time.Millisecond, "there is no next attempt: %s", &c.err)
 	var after traced
 	require.Eventually(t, func() bool {
 		all := tracedBy(t, trace)
-		i := slices.IndexFunc(all, func(s traced) bool { return s.pid != before.pid })
-		if i >= 0 {
-			after = all[i]
+		for i := 1; i < len(all); i++ {
+			// The worker with subtask 0 keeps its process, and no attempt begins sooner.
+			if all[i].at > lost.UnixNano() && all[i].at-all[i-1].at >= int64(wire.DefaultFirstDelay)*8/10 {
+				after = all[i]
+				return true
+			}
 		}
-		return i >= 0
-	}, waitLimit, 5*time.Millisecond, "there is no next attempt: %s", &c.err)
+		return false
+	}, waitLimit, 5*time.Millisecond, "the next attempt has done no superstep: %s", &c.err)
 	require.NoError(t, c.cmd.Process.Kill())
 	<-c.ended
 	if m.tasks[task].Process.Signal(syscall.Signal(0)) != nil || gone(m.tasks[task].Process.Pid) {
