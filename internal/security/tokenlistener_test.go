@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -129,7 +130,13 @@ func TestDoorIsFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := bufconn.Listen(1 << 16)
 		l := NewTokenListener(inner, 2, time.Minute)
+		var mu sync.Mutex
 		var in []*tokenConn
+		admitted := func() []*tokenConn {
+			mu.Lock()
+			defer mu.Unlock()
+			return in
+		}
 		accept := make(chan error, 10)
 		go func() {
 			for {
@@ -142,7 +149,9 @@ func TestDoorIsFull(t *testing.T) {
 				v.listener.mu.Lock()
 				v.authenticated()
 				v.listener.mu.Unlock()
+				mu.Lock()
 				in = append(in, v)
+				mu.Unlock()
 				accept <- nil
 			}
 		}()
@@ -152,14 +161,14 @@ func TestDoorIsFull(t *testing.T) {
 			defer c.Close()
 		}
 		synctest.Wait()
-		require.Len(t, in, 2)
+		require.Len(t, admitted(), 2)
 		time.Sleep(time.Hour)
-		require.Len(t, in, 2)
+		require.Len(t, admitted(), 2)
 
-		require.NoError(t, in[0].Close())
-		_ = in[0].Close() // a second Close must not admit a second connection
+		require.NoError(t, admitted()[0].Close())
+		_ = admitted()[0].Close() // a second Close must not admit a second connection
 		synctest.Wait()
-		require.Len(t, in, 3)
+		require.Len(t, admitted(), 3)
 		require.Len(t, accept, 3)
 
 		c, err := inner.DialContext(t.Context())
