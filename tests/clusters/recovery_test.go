@@ -82,7 +82,7 @@ func (m *processCluster) timeToTheNextAttempt(lose func(m *processCluster, task 
 		all := tracedBy(t, trace)
 		for i := 1; i < len(all); i++ {
 			// The worker with subtask 0 keeps its process, and no attempt begins sooner.
-			if all[i].at > lost.UnixNano() && all[i].at-all[i-1].at >= int64(wire.DefaultFirstDelay)*8/10 {
+			if all[i].at > lost.UnixNano() && all[i].at-all[i-1].at >= int64(wire.DefaultFirstDelay)/2 {
 				after = all[i]
 				return true
 			}
