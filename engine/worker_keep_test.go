@@ -54,6 +54,17 @@ func TestKeptRowsCountInTheLimit(t *testing.T) {
 	require.Equal(t, want+1<<40, debug.SetMemoryLimit(-1))
 }
 
+// startPrepared starts a worker that keeps its process, up to the state in which its sinks have begun.
+// It returns the number of its messages so far.
+func startPrepared(t *testing.T, environment workerEnv, spec wire.JobSpec) (h *scriptedTaskManager, at int) {
+	h = startWorker(t, environment)
+	h.say(keeping(spec, 1))
+	require.NotNil(t, h.next(&at).Ready)
+	h.say(prepareWord)
+	require.NotNil(t, h.next(&at).Prepared)
+	return h, at
+}
+
 // TestWorkerIsKept requires that a worker whose attempt ends because of other workers aborts it, says
 // so, and then runs the next attempt in the same process, as often as it is told to.
 func TestWorkerIsKept(t *testing.T) {
@@ -153,12 +164,7 @@ func TestWorkerThatDoesNotStopIsNotKept(t *testing.T) {
 		release := make(chan struct{})
 		part := &fakePart{deaf: true, block: map[string]chan struct{}{"run": release}}
 		environment, _ := fakeEnv(part)
-		h := startWorker(t, environment)
-		at := 0
-		h.say(keeping(spec, 1))
-		require.NotNil(t, h.next(&at).Ready)
-		h.say(prepareWord)
-		require.NotNil(t, h.next(&at).Prepared)
+		h, at := startPrepared(t, environment, spec)
 		h.say(startWord)
 		h.say(wire.ToWorker{Cancel: &wire.Cancel{Reason: "the attempt was lost", Keep: true}})
 		require.Contains(t, h.next(&at).Failed.Message, "did not end")
@@ -177,12 +183,7 @@ func TestWorkerThatFailsWhileCancelledIsNotKept(t *testing.T) {
 			<-ctx.Done()
 			return nil, errOwn
 		}})
-		h := startWorker(t, environment)
-		at := 0
-		h.say(keeping(spec, 1))
-		require.NotNil(t, h.next(&at).Ready)
-		h.say(prepareWord)
-		require.NotNil(t, h.next(&at).Prepared)
+		h, at := startPrepared(t, environment, spec)
 		h.say(startWord)
 		h.say(wire.ToWorker{Cancel: &wire.Cancel{Reason: "the attempt was lost", Keep: true}})
 		require.Equal(t, wire.PeerFailure, h.next(&at).Failed.Kind)
@@ -219,12 +220,7 @@ func TestWorkersLearnWhatIsHeld(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		environment, _ := fakeEnv(&fakePart{})
-		h := startWorker(t, environment)
-		at := 0
-		h.say(keeping(spec, 1))
-		require.NotNil(t, h.next(&at).Ready)
-		h.say(prepareWord)
-		require.NotNil(t, h.next(&at).Prepared)
+		h, at := startPrepared(t, environment, spec)
 		start := startWord
 		start.Start = &wire.Start{Addresses: startWord.Start.Addresses, Held: [][]byte{{0xc1}}}
 		h.say(start)
@@ -239,12 +235,7 @@ func TestWorkersContinueAlike(t *testing.T) {
 	spec := specOf(t, squares, squaresArgs{N: 4}, 1)
 	synctest.Test(t, func(t *testing.T) {
 		environment, _ := fakeEnv(&fakePart{})
-		h := startWorker(t, environment)
-		at := 0
-		h.say(keeping(spec, 1))
-		require.NotNil(t, h.next(&at).Ready)
-		h.say(prepareWord)
-		require.NotNil(t, h.next(&at).Prepared)
+		h, at := startPrepared(t, environment, spec)
 		start := startWord
 		start.Start = &wire.Start{Addresses: startWord.Start.Addresses, Origin: &wire.Origin{Queues: []wire.OriginQueue{{Name: "means", Superstep: 3, InMemory: true}}}}
 		h.say(start)
