@@ -21,11 +21,14 @@ type core struct {
 	send                    func(to int, m message)
 	settled                 func() // called when a state is settled
 
+	wide   bool                // later states are sent to all workers (gather.go)
 	own    map[State]debt      // states whose pieces this worker shares
 	begun  map[string]State    // newest state of each queue that this worker shares
 	rounds map[string][]*round // of worker 0: the states of each queue that are under way
 	told   map[string]State    // of worker 0: newest state of each queue that has left the phase collecting
 	free   []*round            // for reuse
+
+	gathers map[State]*gathering // of worker 0: states that all workers are to hold
 }
 
 // debt is what a worker still has to do for a state before it reports.
@@ -33,6 +36,8 @@ type debt struct {
 	unacknowledged int
 	sent           bool // all copies are sent
 	void           bool // some could not be
+	wide           bool // the copies are sent to all workers
+	gathers        bool // the state is complete, and now goes to all workers
 }
 
 // round is a state that is under way, in worker 0.
@@ -42,6 +47,7 @@ type round struct {
 	missing  int    // workers that have not reported
 	untold   int    // workers that do not know yet what has become of the state
 	void     bool
+	narrow   bool // some worker has not sent its copies to all others
 }
 
 // message is what a worker says to another. Each is acknowledged.
@@ -50,12 +56,14 @@ type message struct {
 	State
 	piece int  // of kindPiece
 	void  bool // of kindReport and kindOutcome
+	wide  bool // of kindReport: the copies were sent to all workers
 }
 
 func newCore(worker, workers, copies int, store *Store, send func(int, message), settled func()) *core {
 	return &core{
 		worker: worker, workers: workers, copies: min(copies, workers-1), store: store, send: send, settled: settled,
 		own: make(map[State]debt), begun: make(map[string]State), rounds: make(map[string][]*round), told: make(map[string]State),
+		gathers: make(map[State]*gathering),
 	}
 }
 
@@ -64,7 +72,7 @@ func (c *core) begin(s State) bool {
 	if before, ok := c.begun[s.Queue]; ok && s.compare(before) <= 0 {
 		return false
 	}
-	c.begun[s.Queue], c.own[s] = s, debt{}
+	c.begun[s.Queue], c.own[s] = s, debt{wide: c.isWide()}
 	if c.worker == 0 {
 		c.roundOf(s)
 	}
@@ -73,7 +81,11 @@ func (c *core) begin(s State) bool {
 
 // share sends the copies of a piece that the Store holds.
 func (c *core) share(s State, piece int) {
-	for i := range c.copies {
+	copies := c.copies
+	if c.own[s].wide {
+		copies = c.workers - 1
+	}
+	for i := range copies {
 		c.copyTo((c.worker+1+i)%c.workers, s, piece)
 	}
 }
@@ -125,7 +137,13 @@ func (c *core) acknowledged(m message) {
 func (c *core) received(from int, m message) {
 	switch {
 	case m.kind == kindReport && c.worker == 0:
-		c.reported(from, m.State, m.void)
+		c.reported(from, m)
+	case m.kind == kindGather:
+		c.gatherOwn(m.State)
+	case m.kind == kindGathered && c.worker == 0:
+		c.gathered(from, m.State)
+	case m.kind == kindNarrow:
+		c.wide = false
 	case m.kind == kindOutcome && m.void:
 		c.store.dropState(m.State)
 	case m.kind == kindOutcome:
@@ -143,23 +161,31 @@ func (c *core) reportIfDone(s State, d debt) {
 		return
 	}
 	delete(c.own, s)
+	m := message{kind: kindReport, State: s, void: d.void, wide: d.wide}
+	if d.gathers {
+		m = message{kind: kindGathered, State: s}
+	}
 	if c.worker == 0 {
-		c.reported(0, s, d.void)
+		c.received(0, m)
 	} else {
-		c.send(0, message{kind: kindReport, State: s, void: d.void})
+		c.send(0, m)
 	}
 }
 
 // reported notes the report of a worker.
-func (c *core) reported(from int, s State, void bool) {
-	r := c.roundOf(s)
+func (c *core) reported(from int, m message) {
+	r := c.roundOf(m.State)
 	if r == nil || r.reported[from] {
 		return
 	}
 	r.reported[from] = true
 	r.missing--
-	r.void = r.void || void
-	if r.missing == 0 {
+	r.void, r.narrow = r.void || m.void, r.narrow || !m.wide
+	switch {
+	case r.missing > 0:
+	case r.narrow && !r.void && c.isWide():
+		c.gather(r.State, r)
+	default:
 		c.tell(r)
 	}
 }
@@ -182,7 +208,7 @@ func (c *core) roundOf(s State) *round {
 	} else {
 		r = &round{reported: make([]bool, c.workers)}
 	}
-	r.State, r.missing, r.untold, r.void = s, c.workers, c.workers-1, false
+	r.State, r.missing, r.untold, r.void, r.narrow = s, c.workers, c.workers-1, false, false
 	c.rounds[s.Queue] = append(c.rounds[s.Queue], r)
 	return r
 }

@@ -87,7 +87,9 @@ func (n *network) deliver(from, to int) {
 	if m.kind != kindPiece {
 		n.cores[to].received(from, m)
 	} else if data := n.stores[from].Piece(m.State, m.piece); data != nil {
-		require.NoError(n.t, n.stores[to].Put(m.State, m.piece, data))
+		p := n.stores[to].take(m.Queue, len(data))
+		p.data = append(p.data, data...)
+		n.stores[to].put(m.State, m.piece, p)
 	}
 	if n.draw.IntN(4) > 0 {
 		n.sent[from][to] = n.sent[from][to][1:]

@@ -20,7 +20,8 @@
 // subtask. Each worker has some of them. It puts them into its Store and sends copies to the next
 // workers. If Config.Copies is c, then c+1 workers hold each piece. A state is complete when all of
 // them do. The older states of the queue are dropped only then. So if at most c workers are lost at a
-// time, the newest complete state is left, at whatever moment they are lost.
+// time, the newest complete state is left, at whatever moment they are lost. Before an attempt ends on
+// purpose, Gather makes all workers hold all pieces, so that any one of them may go on.
 //
 // The results of a job are deterministic. So pieces of the same state are interchangeable, even if
 // different attempts made them. Of a queue, a Store holds at most three states: the newest that is
@@ -36,7 +37,8 @@
 //   - State, Held (state.go): what identifies a state, and what a process holds of it.
 //   - Store (store.go): the pieces, and the reuse of their memory.
 //   - Choose (choose.go): the decision from which states a job continues.
-//   - core.go: the decisions when copies are sent and when a state is complete.
+//   - core.go: the decisions when copies are sent and when a state is complete; gather.go: those of
+//     Gather.
 //   - Exchange (exchange.go): the goroutines around the core. link.go sends messages, serve.go
 //     answers them, fetch.go asks for pieces, frame.go has the format of the connections.
 //

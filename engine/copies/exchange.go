@@ -86,7 +86,7 @@ func New(cfg Config) (*Exchange, error) {
 			x.links[w] = &link{x: x, to: w, wake: make(chan struct{}, 1)}
 		}
 	}
-	cfg.Store.keep(cfg.From)
+	cfg.Store.keep(cfg.From, cfg.Worker)
 	var err error
 	x.endpoint, err = cfg.Port.Open(peerlink.Endpoint{Kind: peerlink.Copies, Epoch: cfg.Attempt, Serve: x.serve})
 	if err != nil {
@@ -174,10 +174,7 @@ func (x *Exchange) Await(ctx context.Context, queue string) error {
 			x.mu.Unlock()
 			return nil
 		}
-		if x.changed == nil {
-			x.changed = make(chan struct{})
-		}
-		changed := x.changed
+		changed := x.change()
 		x.mu.Unlock()
 		select {
 		case <-changed:
@@ -187,6 +184,14 @@ func (x *Exchange) Await(ctx context.Context, queue string) error {
 			return fmt.Errorf("the state of queue %q is not copied: %w", queue, errClosed)
 		}
 	}
+}
+
+// change returns a channel that is closed when a state is settled. mu is held.
+func (x *Exchange) change() <-chan struct{} {
+	if x.changed == nil {
+		x.changed = make(chan struct{})
+	}
+	return x.changed
 }
 
 var errClosed = errors.New("the exchange of copies is closed")

@@ -15,7 +15,7 @@ import (
 //
 //	0  magic "SSPC"            12  superstep          24  length of the body
 //	4  kind                    16  number of pieces   28  number of the frame in its direction
-//	5  flags: 1 ended, 2 void  20  piece                  of the connection, from 0
+//	5  flags (flagEnded...)    20  piece                  of the connection, from 0
 //	6  length of the name                             32  CRC-32C of the 32 bytes before
 //
 // The name is followed by the CRC-32C of the head and the name, and the body by the upper half of
@@ -29,6 +29,9 @@ import (
 //	piece      a piece of a state, to be held                       body: the piece
 //	report     the dialer has shared its pieces, or void: some not
 //	outcome    the state is complete, or void
+//	gather     the state is complete: the listener sends what it has shared of it to all workers
+//	gathered   the dialer has done so
+//	narrow     later states need not go to all workers
 //	fetch      asks for pieces                                      body: their numbers, as varints
 //
 // The listener sends, in the order of the dialer's frames:
@@ -45,11 +48,14 @@ const (
 	kindFetch
 	kindReceived
 	kindMissing
+	kindGather
+	kindGathered
+	kindNarrow
 )
 
 // String returns the name of the kind with its article, for errors.
 func (k kind) String() string {
-	names := [...]string{"no frame", "a piece", "a report", "an outcome", "a fetch", "an acknowledgement", "word of a missing piece"}
+	names := [...]string{"no frame", "a piece", "a report", "an outcome", "a fetch", "an acknowledgement", "word of a missing piece", "a request to gather", "a report of a gathered state", "the end of a gathering"}
 	if int(k) < len(names) {
 		return names[k]
 	}
@@ -61,6 +67,7 @@ const (
 	headBytes  = 32
 	sumBytes   = 4
 	flagVoid   = 2
+	flagWide   = 4 // of a report: the copies went to all workers
 
 	// stepBytes is the number of bytes that are read or written at a time. It is a multiple of
 	// checksum.PieceBytes.
@@ -107,6 +114,9 @@ func (w *frameWriter) write(m message, body []byte, sum checksum.Sum) error {
 	}
 	if m.void {
 		flags |= flagVoid
+	}
+	if m.wide {
+		flags |= flagWide
 	}
 	b := append(w.small[:0], frameMagic...)
 	b = append(b, byte(m.kind), flags)
@@ -185,9 +195,9 @@ func (r *frameReader) next() (head, error) {
 		return head{}, damage("frame %d came in the place of frame %d: frames were lost, repeated or reordered", got, r.number)
 	}
 	h := head{length: int64(le.Uint32(b[20:]))}
-	h.kind, h.Ended, h.void = kind(b[4]), b[5]&flagEnded != 0, b[5]&flagVoid != 0
+	h.kind, h.Ended, h.void, h.wide = kind(b[4]), b[5]&flagEnded != 0, b[5]&flagVoid != 0, b[5]&flagWide != 0
 	h.Superstep, h.Of, h.piece = int(le.Uint32(b[8:])), int(le.Uint32(b[12:])), int(le.Uint32(b[16:]))
-	if string(b[:4]) != frameMagic || b[5]&^(flagEnded|flagVoid) != 0 || h.kind < kindPiece || h.kind > kindMissing || h.length > h.kind.most() {
+	if string(b[:4]) != frameMagic || b[5]&^(flagEnded|flagVoid|flagWide) != 0 || h.kind < kindPiece || h.kind > kindNarrow || h.length > h.kind.most() {
 		return head{}, violation("a frame begins with %x", b)
 	}
 	if n := int(le.Uint16(b[6:])); n > 0 {

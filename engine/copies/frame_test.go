@@ -32,6 +32,10 @@ func samples() []sample {
 		{message{kind: kindOutcome, State: s}, nil},
 		{message{kind: kindFetch, State: s}, []byte{0, 8}},
 		{message{kind: kindMissing, State: s, piece: 3}, nil},
+		{message{kind: kindReport, State: s, wide: true}, nil},
+		{message{kind: kindGather, State: last}, nil},
+		{message{kind: kindGathered, State: s}, nil},
+		{message{kind: kindNarrow, State: narrowState}, nil},
 	}
 }
 
@@ -161,8 +165,8 @@ func TestFramesThatLie(t *testing.T) {
 	}{
 		{"magic", func(b []byte) { b[0]++ }, "a frame begins with 54"},
 		{"kind 0", func(b []byte) { b[4] = 0 }, "a frame begins with"},
-		{"last kind and 1", func(b []byte) { b[4] = byte(kindMissing) + 1 }, "a frame begins with"},
-		{"flags", func(b []byte) { b[5] = 4 }, "a frame begins with"},
+		{"last kind and 1", func(b []byte) { b[4] = byte(kindNarrow) + 1 }, "a frame begins with"},
+		{"flags", func(b []byte) { b[5] = 8 }, "a frame begins with"},
 		{"superstep 0", func(b []byte) { le.PutUint32(b[8:], 0) }, `a piece: there is no superstep 0 of queue "means"`},
 		{"superstep", func(b []byte) { le.PutUint32(b[8:], 1<<31) }, "there is no superstep 2147483648"},
 		{"no pieces", func(b []byte) { le.PutUint32(b[12:], 0) }, "a state of 0 pieces"},

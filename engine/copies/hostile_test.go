@@ -115,6 +115,7 @@ func TestHostileDialers(t *testing.T) {
 		err  string
 	}{
 		{"a report to worker 1", 1, message{kind: kindReport, State: s}, nil, "a report from worker 0 to worker 1"},
+		{"a request to worker 0 to gather", 0, message{kind: kindGather, State: s}, nil, "a request to gather from worker 1 to worker 0"},
 		{"an outcome to worker 0", 0, message{kind: kindOutcome, State: s}, nil, "an outcome from worker 1 to worker 0"},
 		{"an acknowledgement", 0, message{kind: kindReceived}, nil, "which answers nothing"},
 		{"word of a missing piece", 0, message{kind: kindMissing, State: s}, nil, "which answers nothing"},

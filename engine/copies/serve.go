@@ -94,8 +94,9 @@ func (a *answerer) answerNext() error {
 	switch h.kind {
 	case kindPiece:
 		err = a.take(h)
-	case kindReport, kindOutcome:
-		if h.kind == kindReport && a.x.cfg.Worker != 0 || h.kind == kindOutcome && a.from != 0 {
+	case kindReport, kindOutcome, kindGather, kindGathered, kindNarrow:
+		to0 := h.kind == kindReport || h.kind == kindGathered
+		if to0 && a.x.cfg.Worker != 0 || !to0 && a.from != 0 {
 			return violation("%v from worker %d to worker %d", h.kind, a.from, a.x.cfg.Worker)
 		}
 		a.x.mu.Lock()

@@ -42,6 +42,7 @@ type piece struct {
 	data  []byte
 	sum   checksum.Sum // of data
 	users int          // the Store while it holds the piece, and those who read it (guarded by Store.mu)
+	own   bool         // this process has shared the piece, and not received a copy (guarded by Store.mu)
 	lent  bool         // data was returned by Store.Piece, so it is not reused (guarded by Store.mu)
 	shelf *shelf
 }
@@ -64,6 +65,7 @@ func (s *Store) Put(state State, number int, data []byte) error {
 		part := rest[:min(len(rest), checksum.PieceBytes)]
 		p.data, p.sum, rest = append(p.data, part...), p.sum.Add(part), rest[len(part):]
 	}
+	p.own = true
 	s.put(state, number, p)
 	return nil
 }
@@ -122,7 +124,8 @@ func (s *Store) Size() int64 {
 
 // keep drops all states but the given ones, from which an attempt continues. These are complete.
 // What was known about others is forgotten, as the attempt may do supersteps again.
-func (s *Store) keep(choices []Choice) {
+// The first holder of a piece counts as the worker that has shared it.
+func (s *Store) keep(choices []Choice, worker int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for queue, q := range s.queues {
@@ -137,7 +140,41 @@ func (s *Store) keep(choices []Choice) {
 	}
 	for _, c := range choices {
 		s.known(s.shelf(c.Queue), c.State)
+		for number, of := range c.Holders {
+			if p := s.find(c.State, number); p != nil {
+				p.own = of[0] == worker
+			}
+		}
 	}
+}
+
+// own returns the numbers of the pieces of a state that this process has shared, in ascending order.
+func (s *Store) own(state State) (numbers []int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if q := s.queues[state.Queue]; q != nil {
+		for _, h := range q.states {
+			for number, p := range h.pieces {
+				if h.State == state && p.own {
+					numbers = append(numbers, number)
+				}
+			}
+		}
+	}
+	slices.Sort(numbers)
+	return numbers
+}
+
+// newest returns the newest state of each queue that is known to be complete, sorted by queue.
+func (s *Store) newest() (states []State) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, queue := range slices.Sorted(maps.Keys(s.queues)) {
+		if q := s.queues[queue]; q.complete.Of > 0 {
+			states = append(states, q.complete)
+		}
+	}
+	return states
 }
 
 // dropState drops a state that will never be complete.
@@ -183,7 +220,7 @@ func (s *Store) take(queue string, n int) *piece {
 	p := q.spare[best]
 	q.spare = slices.Delete(q.spare, best, best+1)
 	q.spared -= int64(cap(p.data))
-	p.data, p.users = p.data[:0], 1
+	p.data, p.users, p.own = p.data[:0], 1, false
 	return p
 }
 
