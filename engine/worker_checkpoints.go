@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/superstep-ml/superstep/engine/checkpoint"
+	"github.com/superstep-ml/superstep/engine/copies"
 	"github.com/superstep-ml/superstep/engine/task"
 	"github.com/superstep-ml/superstep/internal/wire"
 )
@@ -111,22 +112,43 @@ func (w *worker) save(m *wire.Save) {
 	case answer != nil:
 		w.saves.sending.Go(func() { w.tellSaved(answer) })
 	case known: // the answer will come
-	case w.state != workerRunning || w.job.checkpoints == nil || w.job.checkpoints.saver == nil || w.job.checkpoints.store == nil:
-		refuse("the worker has no checkpoints, or does not run")
+	case w.state != workerRunning:
+		refuse("the worker does not run")
 	default:
-		err := w.job.checkpoints.saveNow(m.Place, func(c *checkpoint.Manifest, err error) {
-			answer := &wire.Saved{Request: m.Request}
-			if err != nil {
-				answer.Failure = clipMessage(err.Error())
-			} else {
-				answer.Checkpoint = wire.Origin{Number: c.Number, Written: c.Written, Queues: queuesOf(c)}
-			}
-			w.answerSave(answer)
-		})
-		if err != nil {
+		if err := w.job.saveNow(m, w.answerSave); err != nil {
 			refuse(err.Error())
 		}
 	}
+}
+
+// saveNow saves the states of the queues now: in a checkpoint if the job has them, else in memory.
+func (j *workerJob) saveNow(m *wire.Save, answer func(*wire.Saved)) error {
+	told := func(o wire.Origin, err error) {
+		a := &wire.Saved{Request: m.Request, Checkpoint: o}
+		if err != nil {
+			a = &wire.Saved{Request: m.Request, Failure: clipMessage(err.Error())}
+		}
+		answer(a)
+	}
+	if c := j.checkpoints; c != nil && c.saver != nil && c.store != nil {
+		return c.saveNow(m.Place, func(c *checkpoint.Manifest, err error) {
+			if err != nil {
+				told(wire.Origin{}, err)
+				return
+			}
+			told(wire.Origin{Number: c.Number, Written: c.Written, Queues: queuesOf(c)}, nil)
+		})
+	}
+	if j.copies == nil || m.Place != "" {
+		return errors.New("the worker has no checkpoints")
+	}
+	return j.copies.saveNow(func(states []copies.State, err error) {
+		var o wire.Origin
+		for _, s := range states {
+			o.Queues = append(o.Queues, wire.OriginQueue{Name: s.Queue, Superstep: s.Superstep, Ended: s.Ended, InMemory: true})
+		}
+		told(o, err)
+	})
 }
 
 // answerSave keeps and sends the answer to a request for a checkpoint.

@@ -69,7 +69,7 @@ func TestWorkerSaves(t *testing.T) {
 		h.say(deployment(spec, 0, 1))
 		require.NotNil(t, next().Ready)
 		h.say(wire.ToWorker{Save: &wire.Save{Request: 1}})
-		require.Equal(t, &wire.Saved{Request: 1, Failure: "the worker has no checkpoints, or does not run"}, next().Saved)
+		require.Equal(t, &wire.Saved{Request: 1, Failure: "the worker does not run"}, next().Saved)
 		h.say(prepareWord)
 		require.Equal(t, &wire.Origin{Generation: 1}, next().Prepared.Origin)
 		h.say(startWord)

@@ -21,18 +21,26 @@ type workerCopies struct {
 	exchange *copies.Exchange     // nil until the attempt starts
 	from     map[string]*task.Cut // states from which queues continue
 
+	context context.Context // ends when the copying does
+	cancel  context.CancelFunc
+	work    sync.WaitGroup // requests for states
+
 	mu    sync.Mutex
 	paces map[string]*copyPace
+	saves memorySaves
 }
 
-// newCopies returns the copies of a worker, or nil if it makes none: because nobody wants them, or
-// there is no other worker, or no attempt would follow.
+// newCopies returns the copies of a worker, or nil if it makes none: because nobody wants them, or no
+// attempt would follow. A worker without others only keeps its states when it is asked for them.
 func (j *workerJob) newCopies() *workerCopies {
 	d := j.deployment
-	if d.Mode != wire.RunMode || !d.Keep || len(d.Slots) < 2 && j.worker.copies.Size() == 0 || d.Spec.Run.NumberOfCopies() == 0 {
+	if d.Mode != wire.RunMode || !d.Keep || d.Spec.Run.NumberOfCopies() == 0 {
 		return nil
 	}
-	return &workerCopies{job: j, from: make(map[string]*task.Cut), paces: make(map[string]*copyPace)}
+	c := &workerCopies{job: j, from: make(map[string]*task.Cut), paces: make(map[string]*copyPace)}
+	c.saves.running, c.saves.awaited = make(map[string]bool), make(map[string]bool)
+	c.context, c.cancel = context.WithCancel(context.Background())
+	return c
 }
 
 // chooseCopies adds the queues that continue from memory to origin, from which the other queues
@@ -123,13 +131,16 @@ func (j *workerJob) startCopies(ctx context.Context, s *wire.Start) error {
 	if c == nil {
 		return nil
 	}
-	c.exchange, err = copies.New(copies.Config{
+	exchange, err := copies.New(copies.Config{
 		Port: j.plane.Port(), Where: j.plane.Where, Worker: d.Worker, Workers: len(d.Slots), Attempt: uint32(d.Attempt),
 		Copies: d.Spec.Run.NumberOfCopies(), Store: j.worker.copies, From: choices, Logger: j.logger.Named("copies"),
 	})
 	if err != nil {
 		return clusterFault(err)
 	}
+	c.mu.Lock() // a request for states may come at any time
+	c.exchange = exchange
+	c.mu.Unlock()
 	part := task.Part{Worker: d.Worker, Slots: slotRanges(d)}
 	for _, choice := range choices {
 		parts := part.NeededParts(j.plan, choice.Queue, choice.Of-1)
@@ -155,7 +166,12 @@ func (j *workerJob) startCopies(ctx context.Context, s *wire.Start) error {
 
 // close ends the copying.
 func (c *workerCopies) close() {
-	if c != nil && c.exchange != nil {
+	if c == nil {
+		return
+	}
+	c.cancel()
+	c.work.Wait()
+	if c.exchange != nil {
 		c.exchange.Close()
 	}
 }
@@ -163,6 +179,14 @@ func (c *workerCopies) close() {
 // unsaved is called if the state of a queue cannot be saved, and would only have been copied to other
 // workers. The workers wait for this one, so that they copy no further states of the queue.
 func (j *workerJob) unsaved(queue string, err error) {
+	if c := j.copies; c != nil {
+		c.mu.Lock()
+		c.saves.handed(queue, false, err)
+		c.mu.Unlock()
+	}
+	if len(j.deployment.Slots) == 1 {
+		return // it would not be copied anyway
+	}
 	j.logger.Warn("the state of a queue is not copied, so another attempt would begin it at superstep 1", "queue", queue, "error", err)
 }
 
@@ -172,9 +196,16 @@ func (c *workerCopies) decide(queue string, step int) (due bool, next int) {
 	if c.exchange == nil {
 		return false, 0
 	}
+	free := c.exchange.Settled(queue)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.pace(queue).decide(time.Now(), step, c.exchange.Settled(queue))
+	now := time.Now()
+	if c.saves.narrowed(now) {
+		c.exchange.Narrow()
+	}
+	asked, known := c.saves.decide(queue, free)
+	due, next = c.pace(queue).decide(now, step, free && !known && len(c.job.deployment.Slots) > 1)
+	return due || asked, next
 }
 
 // pace returns the pace of a queue. mu is held.
@@ -194,6 +225,9 @@ func (c *workerCopies) share(queue string, s *task.Saved) {
 	}
 	first, pieces := s.Pieces()
 	c.exchange.Share(copies.State{Queue: queue, Superstep: s.Step, Ended: s.Last, Of: 1 + s.Subtasks}, first, c.timed(queue, s.Delay, pieces))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.saves.handed(queue, s.Last, nil)
 }
 
 // timed yields pieces, and estimates what the copy costs: delay, for which the supersteps stood still,

@@ -22,6 +22,7 @@ var errOwn = errors.New("an error of its own")
 func keeping(spec wire.JobSpec, attempt int) wire.ToWorker {
 	d := deployment(spec, 0, 1)
 	d.Deployment.Keep, d.Deployment.Attempt = true, attempt
+	d.Deployment.Spec.Run.Copies = wire.NoCopies // the data plane has no port
 	return d
 }
 

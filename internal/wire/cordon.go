@@ -38,7 +38,7 @@ type CordonReply struct {
 }
 
 // DrainRequest cordons the task managers of a name, and makes the jobs there leave them: each is saved
-// and restarted on other task managers. A job without checkpoints stays until it has ended.
+// and restarted on other task managers. A job of whose state nothing would be left stays until it has ended.
 type DrainRequest struct {
 	TaskManager string `msgpack:"task_manager"`
 	Reason      string `msgpack:"reason"`

@@ -16,7 +16,8 @@ import (
 // waits for slots as any job does.
 //
 // While it runs, the number of its slots changes only if its queues' states are saved: the core asks
-// worker 0 for a checkpoint and then restarts the job, without a superstep that is done again. Balance
+// worker 0 for a checkpoint, or for states in memory if there are none, and then restarts the job, without a
+// superstep that is done again. Balance
 // decides when that is worth it. The core calls it when the slots and the waiting jobs have not changed
 // for the time Config.Settle, so that several task managers that join one after the other cause one
 // change and not several. If they change all the time, it waits for a few times as long. A job does
@@ -52,8 +53,8 @@ func (c *Core) CanScale(id wire.JobID, to wire.Parallelism) error {
 	switch {
 	case j.slotsFixed():
 		return fmt.Errorf("the job's plan needs %s at any parallelism", humanize.Count(j.info.Slots, "slot"))
-	case j.info.State == wire.JobRunning && !to.Has(j.info.Parallelism) && !j.saves():
-		return fmt.Errorf("the job has no checkpoints, so with another parallelism it would begin again at superstep 1: submit it with --checkpoint-dir, or cancel it and submit it anew")
+	case j.info.State == wire.JobRunning && !to.Has(j.info.Parallelism) && !j.saves() && !j.remembers():
+		return fmt.Errorf("nothing of the job's state is kept (it has --copies 0 or --restart none, and no --checkpoint-dir), so with another parallelism it would begin again at superstep 1: cancel it and submit it anew")
 	}
 	return nil
 }
@@ -81,7 +82,7 @@ func (c *Core) scaled(e Scaled) {
 		return
 	}
 	to := e.Allowed.Max
-	if j.saves() { // if there are too few slots, it changes while it runs
+	if j.saves() || j.remembers() { // if there are too few slots, it changes while it runs
 		to = c.within(j, to)
 	}
 	if to != j.info.Parallelism { // nothing is lost
@@ -95,7 +96,7 @@ func (j *job) slotsFixed() bool { return j.info.Slots != j.info.Parallelism }
 
 // adjustable reports whether the number of the job's slots can be changed now.
 func (j *job) adjustable() bool {
-	return j.info.State == wire.JobRunning && j.saves() && !j.slotsFixed() && j.move == nil &&
+	return j.info.State == wire.JobRunning && (j.saves() || j.remembers()) && !j.slotsFixed() && j.move == nil &&
 		(j.info.Allowed.Elastic() || j.outOfRange())
 }
 

@@ -74,7 +74,7 @@ func (c *Core) announce(n *taskManager, l wire.Leaving) {
 func (n *taskManager) is(o *taskManager) bool { return n == o }
 
 // LeavingOn returns the jobs on the task manager of a connection that leave when it announces that
-// it leaves, and those that stay for the time being, as they have no checkpoints.
+// it leaves, and those that stay for the time being, as nothing would be left of their state.
 func (c *Core) LeavingOn(conn int) (leave, stay []wire.JobID) {
 	if n := c.conns[conn]; n != nil {
 		return c.leaving(n.is)

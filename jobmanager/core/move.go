@@ -10,8 +10,8 @@ import (
 
 // A job leaves a task manager that is drained, or that has announced that it leaves (leave.go): it is
 // saved, and then restarted on other task managers. This loss of its attempt is announced, so it does
-// not count for the restart strategy. If the job has no checkpoints, it stays until the time limit, and
-// then begins again.
+// not count for the restart strategy. A job without checkpoints has its states saved in the memory of its
+// workers. If none of these would be left, it stays until the time limit.
 
 // Drained says that the jobs on the task managers of a name must leave them. The task managers are
 // cordoned already.
@@ -29,6 +29,7 @@ type move struct {
 	cause string
 	by    time.Duration // counted time at which the job leaves in any case; 0 if there is none
 	to    int           // number of subtasks that the next attempt is to have; 0 if the job only leaves
+	again time.Duration // counted time at which the job is asked once more for its state; 0 if it is not
 }
 
 // drained makes the jobs on the task managers of a name leave them.
@@ -52,13 +53,18 @@ func (c *Core) askToLeave(j *job, cause string, by time.Duration) {
 	if before := j.move; before != nil && before.by > 0 && (m.by == 0 || before.by < m.by) {
 		m.by = before.by
 	}
+	if j.move != nil {
+		m.again = j.move.again
+	}
 	asked := j.move != nil
 	j.move = m
 	switch {
 	case j.info.State == wire.JobDeploying: // nothing is lost
 		c.moveAway(j)
-	case j.saves() && !asked:
+	case !asked && c.canGoOn(j):
 		c.askToSave(j, "", 0)
+	case !asked && j.remembers():
+		m.again = c.clock.Counted() + c.config.ScaleInterval
 	}
 }
 
@@ -74,14 +80,14 @@ func (j *job) runsOn(condition func(*taskManager) bool) bool {
 }
 
 // Leaving returns the jobs on the task managers of a name that leave when these are drained, and
-// those that stay as they have no checkpoints.
+// those that stay as nothing would be left of their state.
 func (c *Core) Leaving(name string) (leave, stay []wire.JobID) { return c.leaving(ofName(name)) }
 
 func (c *Core) leaving(condition func(*taskManager) bool) (leave, stay []wire.JobID) {
 	for _, j := range c.live {
 		switch {
 		case !j.runsOn(condition):
-		case j.saves() || j.info.State == wire.JobDeploying:
+		case j.info.State == wire.JobDeploying || c.goesOnWithout(j, condition):
 			leave = append(leave, j.info.ID)
 		default:
 			stay = append(stay, j.info.ID)
@@ -91,13 +97,14 @@ func (c *Core) leaving(condition func(*taskManager) bool) (leave, stay []wire.Jo
 }
 
 // movable makes a job leave that is saved, or could not be saved because its store fails. In that
-// case its last checkpoint is as good as a later attempt to write another one. A job that would only
-// get another number of slots goes on as it is. So does such a job whose attempt has gained nothing
-// yet, or whose queues have ended, as it would have to repeat what it does now. failed covers both.
-func (c *Core) movable(j *job, failed bool) {
+// case its last checkpoint is as good as a later attempt to write another one. A job without
+// checkpoints is asked again later. A job that would only get another number of slots goes on as it is if
+// it failed to be saved. So does such a job whose attempt has gained nothing yet, or whose queues have
+// ended, as it would have to repeat what it does now.
+func (c *Core) movable(j *job, failed, gained bool) {
 	switch m := j.move; {
 	case m == nil || j.info.State != wire.JobRunning:
-	case m.to > 0 && failed:
+	case m.to > 0 && (failed || !gained || !c.canGoOn(j)):
 		c.notScaled(j, true)
 	case m.to > 0:
 		to := c.within(j, m.to) // others may have taken slots since
@@ -107,6 +114,8 @@ func (c *Core) movable(j *job, failed bool) {
 		}
 		j.move = j.scaleTo(to)
 		c.moveAway(j)
+	case !j.saves() && (failed || !c.canGoOn(j)):
+		m.again = c.clock.Counted() + c.config.ScaleInterval
 	default:
 		c.moveAway(j)
 	}
@@ -124,9 +133,27 @@ func (c *Core) moveAway(j *job) {
 	}
 }
 
-// leaveOverdue makes a job leave when the time for that is over.
+// leaveOverdue makes a job leave when the time for that is over, and asks a job that could not be saved for
+// its state again.
 func (c *Core) leaveOverdue(j *job) {
-	if m := j.move; m != nil && m.by > 0 && c.clock.Counted() >= m.by {
+	switch m, now := j.move, c.clock.Counted(); {
+	case m == nil:
+	case m.by > 0 && now >= m.by:
 		c.moveAway(j)
+	case m.again > 0 && now >= m.again && j.info.State == wire.JobRunning:
+		c.askAgain(j)
+	}
+}
+
+// askAgain asks a job once more for its state. It need not leave any more if all of its task managers take
+// new workers again.
+func (c *Core) askAgain(j *job) {
+	j.move.again = c.clock.Counted() + c.config.ScaleInterval
+	switch {
+	case !j.runsOn(func(n *taskManager) bool { return c.offer(n).Cordoned }):
+		j.move = nil
+	case c.canGoOn(j):
+		j.move.again = 0
+		c.askToSave(j, "", 0)
 	}
 }

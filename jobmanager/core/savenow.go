@@ -61,12 +61,33 @@ func (c *Core) saveAsked(e SaveAsked) {
 	c.askToSave(j, e.Place, e.Request)
 }
 
-// saves reports whether the states of the job's queues are saved.
+// saves reports whether the states of the job's queues are saved in checkpoints.
 func (j *job) saves() bool {
 	return j.spec.Run.Checkpoints != nil && j.spec.Run.Checkpoints.Dir != ""
 }
 
-// askToSave asks worker 0 of a running job for a checkpoint.
+// remembers reports whether the states of the job's queues are kept in the memory of its workers.
+func (j *job) remembers() bool {
+	return j.spec.Run.NumberOfCopies() > 0 && j.restarts.settings.Strategy != wire.RestartNone
+}
+
+// goesOnWithout reports whether the job can continue after its current superstep if its attempt ends on
+// purpose and the task managers that meet a condition get no workers of the next one. Without checkpoints,
+// one of the current workers must be left then, as it has all states.
+func (c *Core) goesOnWithout(j *job, condition func(*taskManager) bool) bool {
+	return j.saves() || j.remembers() && slices.ContainsFunc(j.workers, func(w *worker) bool {
+		o := c.offer(w.taskManager)
+		return !w.state.Gone() && !condition(w.taskManager) && !o.Cordoned && !o.Avoided && o.Ailing == ""
+	})
+}
+
+// canGoOn reports whether the job can continue after its current superstep if its attempt ends on purpose.
+func (c *Core) canGoOn(j *job) bool {
+	return c.goesOnWithout(j, func(*taskManager) bool { return false })
+}
+
+// askToSave asks worker 0 of a running job for a checkpoint, or to have all workers hold the states if the
+// job has none.
 func (c *Core) askToSave(j *job, place string, client int) {
 	c.saveNumber++
 	s := save{Save: wire.Save{Request: c.saveNumber, Place: place}, client: client}
@@ -99,7 +120,7 @@ func (c *Core) saved(w *worker, a *wire.Saved) {
 		return
 	}
 	if s.client == 0 {
-		c.movable(j, a.Failure != "" || !a.Checkpoint.Beyond(j.info.Origin))
+		c.movable(j, a.Failure != "", a.Checkpoint.Beyond(j.info.Origin))
 		return
 	}
 	c.emit(SaveAnswered{Request: s.client, Saved: *a})

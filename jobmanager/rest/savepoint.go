@@ -41,7 +41,7 @@ type Draining struct {
 type Drained struct {
 	Cordoned Cordoned `json:"cordoned"`
 	Leave    []string `json:"leave" doc:"jobs that are saved and go on elsewhere"`
-	Stay     []string `json:"stay" doc:"jobs without checkpoints, which stay until they have ended or the time is over"`
+	Stay     []string `json:"stay" doc:"jobs that would lose their state, which stay until they have ended or the time is over"`
 }
 
 func (s *Server) savepoint(w http.ResponseWriter, r *http.Request) error {

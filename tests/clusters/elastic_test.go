@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -86,6 +87,58 @@ func TestElastic(t *testing.T) {
 	left, err := os.ReadDir(checkpoints)
 	require.NoError(t, err)
 	require.Empty(t, left)
+}
+
+// TestElasticInMemory runs an elastic job without checkpoints. It grows when a task manager joins, is
+// scaled to the slots of one task manager, and leaves a task manager that is drained. It must continue
+// from memory each time, and have the results of an undisturbed run, byte for byte.
+func TestElasticInMemory(t *testing.T) {
+	t.Parallel()
+	m := startProcesses(t, 1, 2, "--settle", "300ms", "--scale-every", "300ms")
+	path := programs.Build(t, "./tests/clusterjobs")
+	undisturbed := programs.Execute(t, nil, path, "--steps", "500", "--progress", "off")
+	require.Zero(t, undisturbed.Code, undisturbed.Stderr)
+
+	slow := filepath.Join(t.TempDir(), "slow")
+	require.NoError(t, os.WriteFile(slow, nil, 0o600))
+	c := m.start("--steps", "500", "--pause", "200ms", "--while", slow, "--parallelism", "1:4", "--restart", "fixed-delay", "--restart-delay", "100ms")
+	runsWith := func(parallelism, lost int) (id string) {
+		t.Helper()
+		require.Eventually(t, func() bool {
+			jobs := m.jobs()
+			if len(jobs) == 0 {
+				return false
+			}
+			id = jobs[0].ID
+			return jobs[0].State == "running" && jobs[0].Parallelism == parallelism && len(jobs[0].Lost) == lost
+		}, waitLimit, askEvery, "the job must run with %d subtasks: %+v\n%s", parallelism, m.jobs(), &c.err)
+		return id
+	}
+	runsWith(2, 0)
+	m.tasks = append(m.tasks, nil)
+	m.startTask(1)
+	id := runsWith(4, 1)
+	got := m.client("scale", id, "2")
+	require.Zero(t, got.Code, got.Stderr)
+	runsWith(2, 2)
+	got = m.client("scale", id, "4")
+	require.Zero(t, got.Code, got.Stderr)
+	runsWith(4, 3)
+	got = m.client("scale", id, "1:4")
+	require.Zero(t, got.Code, got.Stderr)
+	got = m.client("drain", "tm1")
+	require.Zero(t, got.Code, got.Stderr)
+	says(t, got.Stdout, id+" leave: they are saved")
+	runsWith(2, 4)
+
+	require.NoError(t, os.Remove(slow))
+	require.Zero(t, c.wait(t, waitLimit), "%s", &c.err)
+	require.Equal(t, undisturbed.Stdout, c.out.String())
+	job := m.jobs()[0]
+	require.Equal(t, "finished", job.State)
+	require.Zero(t, job.Restarts, "a change that is announced does not count as a restart")
+	shown := m.client("show", id).Stdout
+	require.Equal(t, 4, strings.Count(shown, "(from memory)"), "all attempts after the first continue from memory:\n%s", shown)
 }
 
 // TestElasticRefuses requires clear errors for ranges that cannot be, and a job that waits for a least

@@ -31,6 +31,7 @@ func (m *processCluster) restartManager() {
 type listed struct {
 	ID, State, Detail string
 	Attempt, Restarts int
+	Parallelism       int
 	Lost              []struct {
 		Number int
 		Cause  string

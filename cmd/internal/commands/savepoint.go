@@ -88,10 +88,10 @@ func (c *drainCommand) Run(ctx context.Context, s *Streams) error {
 	})
 }
 
-// stays says what becomes of jobs without checkpoints.
+// stays says what becomes of jobs of whose state nothing would be left.
 func (c *drainCommand) stays() string {
 	if c.Within > 0 {
-		return fmt.Sprintf("have no checkpoints: after %v they begin again elsewhere", c.Within)
+		return fmt.Sprintf("would lose their state, as they have no checkpoints and no other workers: after %v they begin again elsewhere", c.Within)
 	}
-	return "have no checkpoints: they stay until they have ended (--within limits that)"
+	return "would lose their state, as they have no checkpoints and no other workers: they stay until they have ended (--within limits that)"
 }
