@@ -97,13 +97,17 @@ func choicesOf(held [][]byte) ([]copies.Choice, error) {
 	return copies.Choose(all), nil
 }
 
-// chosen returns those of the choices from which queues continue by origin. It is an error if there is none
-// for a queue that continues from memory: other workers may continue it.
+// chosen returns those of the choices from which queues continue by origin, and the reports of queues that
+// have ended. It is an error if there is no choice for a queue that continues from memory: other workers may
+// continue it.
 func chosen(choices []copies.Choice, origin *wire.Origin) (of []copies.Choice, err error) {
 	if origin == nil {
 		return nil, nil
 	}
 	for _, q := range origin.Queues {
+		if i := slices.IndexFunc(choices, func(c copies.Choice) bool { return c.State == reportOf(q.Name) }); i >= 0 && q.Ended {
+			of = append(of, choices[i])
+		}
 		if !q.InMemory {
 			continue
 		}
@@ -228,6 +232,27 @@ func (c *workerCopies) share(queue string, s *task.Saved) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.saves.handed(queue, s.Last, nil)
+}
+
+// closed shares the report of a queue that has ended, which worker 0 has. The next attempt needs it if it
+// leaves the queue out.
+func (c *workerCopies) closed(queue string, report []byte) {
+	if c.exchange == nil || len(c.job.deployment.Slots) == 1 {
+		return
+	}
+	c.exchange.Share(reportOf(queue), 0, func(yield func([]byte, error) bool) {
+		if report != nil {
+			yield(report, nil)
+		}
+	})
+}
+
+// reportPrefix begins the name by which the report of a queue that has ended is among the states of queues.
+// No queue has such a name.
+const reportPrefix = "report\x00"
+
+func reportOf(queue string) copies.State {
+	return copies.State{Queue: reportPrefix + queue, Superstep: 1, Ended: true, Of: 1}
 }
 
 // timed yields pieces, and estimates what the copy costs: delay, for which the supersteps stood still,

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/superstep-ml/superstep/engine/copies"
 	"github.com/superstep-ml/superstep/internal/wire"
@@ -19,13 +20,21 @@ var heldCodec = shared.Msgpack[heldOfWorker]()
 
 // held returns what the process has kept, encoded, or nil if that is nothing.
 func (p *workerProcess) held() ([]byte, error) {
+	copied := p.copies.Held()
+	for _, h := range copied {
+		if queue, ok := strings.CutPrefix(h.Queue, reportPrefix); ok {
+			if err := p.retained.AddReport(queue, p.copies.Piece(h.State, 0)); err != nil {
+				return nil, err
+			}
+		}
+	}
 	rows, err := p.retained.Held()
 	if err != nil {
 		return nil, err
 	}
 	var states []byte
-	if held := p.copies.Held(); len(held) > 0 {
-		states = copies.AppendHeld(nil, held)
+	if len(copied) > 0 {
+		states = copies.AppendHeld(nil, copied)
 	}
 	return encodeHeld(rows, states)
 }

@@ -11,9 +11,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/superstep-ml/superstep/engine/copies"
+	"github.com/superstep-ml/superstep/engine/task"
 	"github.com/superstep-ml/superstep/internal/offheap"
 	"github.com/superstep-ml/superstep/internal/peerlink"
 	"github.com/superstep-ml/superstep/internal/wire"
+	"github.com/superstep-ml/superstep/shared"
 )
 
 var errOwn = errors.New("an error of its own")
@@ -243,6 +246,30 @@ func TestWorkersContinueAlike(t *testing.T) {
 		require.Contains(t, h.next(&at).Failed.Message, "the worker was not told who has that state")
 		require.Equal(t, exitFailed, h.end())
 	})
+}
+
+// TestCopiedReportsAreHeld requires that a process which has a copy of the report of a queue says so, and
+// that damaged reports are errors.
+func TestCopiedReportsAreHeld(t *testing.T) {
+	report, err := shared.Msgpack[task.QueueReport]().Append(nil, task.QueueReport{Name: "q", Supersteps: 3})
+	require.NoError(t, err)
+	for _, c := range []struct {
+		queue, want string
+		report      []byte
+	}{{"q", "", report}, {"r", `the report of queue "r": it is that of queue "q"`, report}, {"q", `the report of queue "q": `, report[1:]}} {
+		p := &workerProcess{retained: task.NewRetained(), copies: &copies.Store{}}
+		defer func() { require.NoError(t, p.retained.Close()) }()
+		require.NoError(t, p.copies.Put(reportOf(c.queue), 0, c.report))
+		data, err := p.held()
+		if c.want != "" {
+			require.ErrorContains(t, err, c.want)
+			continue
+		}
+		require.NoError(t, err)
+		h, err := decodeHeld(0, data)
+		require.NoError(t, err)
+		require.Contains(t, string(h.Rows), "q", "the report is among what the process has retained")
+	}
 }
 
 // TestHeldFitsItsMessage requires that a process says as much of what it has kept as its message may have.

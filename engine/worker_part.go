@@ -125,6 +125,9 @@ func (j *workerJob) connect(c *config) error {
 	if env.Checkpoints = j.states(); j.checkpoints == nil {
 		env.Unsaved = j.unsaved
 	}
+	if j.copies != nil {
+		env.Closed = j.copies.closed
+	}
 	if d.Keep {
 		env.Retained = j.worker.retained
 	}

@@ -77,6 +77,9 @@ type Env struct {
 	// a codec does not restore an object. The run then goes on, and Checkpoints gets no further states of
 	// the queue in this process. If Unsaved is not set, the run fails.
 	Unsaved func(queue string, err error)
+	// Closed, if set, is called when all subtasks of a queue in this process have emitted their rows. In the
+	// process with subtask 0 it gets the report of the queue, encoded for Retained.AddReport.
+	Closed func(queue string, report []byte)
 	// Checkpoints, if set, gets the states of queues, and has those from which they continue. A
 	// queue that continues reads its inputs again. If Checkpoints is set, it must be set in all
 	// processes of the run, and all subtasks of a queue synchronize after each superstep.

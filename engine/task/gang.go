@@ -3,6 +3,7 @@ package task
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"sync/atomic"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/superstep-ml/superstep/collective"
 	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/shared"
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
@@ -40,6 +42,8 @@ type gang struct {
 	nextParallelism          int
 
 	saving saving
+
+	closedMembers atomic.Int32 // members that have emitted their rows
 
 	// Only the goroutine of member 0 uses the following fields while it runs. Except for ended,
 	// they cover the whole queue, including earlier gangs.
@@ -192,6 +196,32 @@ func (g *gang) report() QueueReport {
 	}
 	return r
 }
+
+// memberClosed is called when a member has emitted its rows. The last member of this process calls
+// Env.Closed.
+func (g *gang) memberClosed() error {
+	closed := g.run.env.Closed
+	if int(g.closedMembers.Add(1)) < g.here.Len() || closed == nil {
+		return nil
+	}
+	var report []byte
+	if g.here.Lo == 0 {
+		for _, first := range g.run.gangs {
+			if first.queue != g.queue {
+				continue
+			}
+			var err error
+			if report, err = queueReports.Append(nil, first.report()); err != nil {
+				return fmt.Errorf("encode the report of queue %q: %w", g.queue.Name, err)
+			}
+		}
+	}
+	closed(g.queue.Name, report)
+	return nil
+}
+
+// queueReports is the codec of QueueReport. It checks every length that it reads.
+var queueReports = shared.Msgpack[QueueReport]()
 
 // stages returns the reports of the gang's stages, in plan order.
 func (g *gang) stages() (stages []StageReport) {

@@ -17,7 +17,7 @@ func (r *run) result() *outcome {
 	rows := make([][]SubtaskReport, len(r.plan.Vertices)) // reports of the subtasks in this process
 	members := make(map[*subtask]*member)
 	for _, queue := range r.passed {
-		o.Queues = append(o.Queues, r.env.Retained.reports[queue])
+		o.Queues = append(o.Queues, r.env.Retained.reportOf(queue))
 	}
 	for _, first := range r.gangs { // in plan order
 		o.Queues = append(o.Queues, first.report())

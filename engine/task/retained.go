@@ -22,7 +22,7 @@ import (
 //   - for each shard that an operator outside of queues has made, what the operator counted and
 //     accumulated, so that the shard need not be made again if all who need its rows have them;
 //   - the rows that all subtasks of a queue get from another queue, and the report of the other queue
-//     in the process that had its subtask 0. If that queue is left out, it reports no counts of rows.
+//     in the process that had its subtask 0, or that was given the report. If that queue is left out, it reports no counts of rows.
 //
 // Rows that operators emit in Finish depend on all shards of a subtask, so queues behind such operators
 // keep nothing. Neither do those behind operators of which it is not known yet.
@@ -219,6 +219,29 @@ func (k *Retained) take(queue string) {
 	defer k.mu.Unlock()
 	delete(k.rows, queue)
 	delete(k.reports, queue)
+}
+
+// AddReport adds the report of a queue that has ended, as Env.Closed got it in this or another process. It is
+// called before Held.
+func (k *Retained) AddReport(queue string, report []byte) error {
+	r, err := queueReports.Decode(report)
+	if err == nil && r.Name != queue {
+		err = fmt.Errorf("it is that of queue %q", r.Name)
+	}
+	if err != nil {
+		return fmt.Errorf("the report of queue %q: %w", queue, err)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.reports[queue] = r
+	return nil
+}
+
+// reportOf returns the report of a queue that is left out.
+func (k *Retained) reportOf(queue string) QueueReport {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.reports[queue]
 }
 
 // keeper returns the function with which the Loops of a queue say which rows they have left in their

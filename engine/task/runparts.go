@@ -39,6 +39,9 @@ func (t *partsRun) runParts(ctx context.Context, p *plan.Plan, g *plan.Graph, sl
 		if err != nil {
 			return nil, err
 		}
+		if env.Retained != nil {
+			env.Closed = t.copyReport(i)
+		}
 		if env.Network, err = t.network(i); err != nil {
 			return nil, err
 		}
@@ -68,6 +71,19 @@ func (t *partsRun) runParts(ctx context.Context, p *plan.Plan, g *plan.Graph, sl
 		return nil, err
 	}
 	return MergeOutcomes(p, outcomes)
+}
+
+// copyReport returns the Closed of a worker, which gives the next worker a copy of the report.
+func (t *partsRun) copyReport(worker int) func(queue string, report []byte) {
+	return func(queue string, report []byte) {
+		next := t.parts[(worker+1)%len(t.parts)]
+		if report == nil {
+			return
+		}
+		if err := next.run.env.Retained.AddReport(queue, report); err != nil {
+			next.Fail(err)
+		}
+	}
 }
 
 // continueRun tells the workers what they have retained of an earlier run, if they retain anything.

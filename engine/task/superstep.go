@@ -393,7 +393,7 @@ func (m *member) finish() error {
 	}
 	shards := m.vertex.Ranges[m.index]
 	out := &memberOutput{m: m, next: shards.Lo}
-	return m.turn(func() error {
+	err := m.turn(func() error {
 		err := m.call(m.tail, func() error { return m.body.Finish(m.head.context, out) })
 		if err != nil {
 			return err
@@ -407,4 +407,8 @@ func (m *member) finish() error {
 		m.closed.Store(true)
 		return nil
 	})
+	if err != nil {
+		return err
+	}
+	return m.gang.memberClosed()
 }
