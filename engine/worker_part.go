@@ -122,9 +122,7 @@ func (j *workerJob) connect(c *config) error {
 		Collector: j.builder.store, Progress: j.progress.event, Advise: j.builder.advise,
 		AbandonAfter: environment.stopTimeout, Network: counted,
 	}
-	if env.Checkpoints = j.states(); j.checkpoints == nil {
-		env.Unsaved = j.unsaved
-	}
+	env.Checkpoints, env.Unsaved = j.states(), j.unsaved(c)
 	if d.Keep {
 		env.Retained = j.worker.retained
 	}

@@ -74,10 +74,12 @@ type Env struct {
 	// several processes cannot be regrouped.
 	Regroup func(queue string, step int) int
 	// Unsaved, if set, is called if a part of the state of a queue cannot be saved, for example because
-	// a codec does not restore an object. The run then goes on, and Checkpoints gets no further states of
-	// the queue in this process. If Unsaved is not set, the run fails.
-	Unsaved func(queue string, err error)
-	// Checkpoints, if set, gets the states of queues, and has those from which they continue. A
+	// a codec does not restore an object. If it returns an error, the run fails with that. Otherwise the
+	// run goes on, and Checkpoints gets no further states of the queue in this process. If Unsaved is
+	// not set, the run fails.
+	Unsaved func(queue string, err error) error
+	// Checkpoints, if set, gets the states of queues, and has those from which they continue. It
+	// gets no state of a queue that continues nowhere, as plan.Resumption says. A
 	// queue that continues reads its inputs again. If Checkpoints is set, it must be set in all
 	// processes of the run, and all subtasks of a queue synchronize after each superstep.
 	Checkpoints Checkpointer

@@ -39,7 +39,8 @@ type gang struct {
 	cutMembers, endedMembers atomic.Int32
 	nextParallelism          int
 
-	saving saving
+	checkpoints Checkpointer // nil if the states of the queue are not saved
+	saving      saving
 
 	// Only the goroutine of member 0 uses the following fields while it runs. Except for ended,
 	// they cover the whole queue, including earlier gangs.
@@ -58,6 +59,9 @@ type gang struct {
 // begin initialises the gang. If the gang continues from a Cut, it takes its state from there.
 func (g *gang) begin() {
 	g.first, g.seriesIndex, g.cutParts = 1, make(map[string]int), make([]CutPart, g.here.Len())
+	if plan.ResumptionOf(g.run.plan.Nodes, g.queue.Name).Resumes != plan.FromTheBeginning {
+		g.checkpoints = g.run.env.Checkpoints
+	}
 	g.saving.parts, g.saving.took = make([]CutPart, g.here.Len()), make([]time.Duration, g.here.Len())
 	from := g.resumed
 	if from == nil {

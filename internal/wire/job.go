@@ -92,6 +92,8 @@ type RunOptions struct {
 	// Copies is the number of other workers in whose memory each worker keeps copies of the states of
 	// queues: 0 means DefaultCopies, and NoCopies none.
 	Copies int `msgpack:"copies,omitempty"`
+	// RequireCheckpoints makes it an error if a queue cannot continue from a saved state.
+	RequireCheckpoints bool `msgpack:"require_checkpoints,omitempty"`
 	// Checkpoints is nil if the states of the job's queues are not saved.
 	Checkpoints *Checkpoints `msgpack:"checkpoints,omitempty"`
 }
