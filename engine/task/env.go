@@ -83,6 +83,10 @@ type Env struct {
 	// queue that continues reads its inputs again. If Checkpoints is set, it must be set in all
 	// processes of the run, and all subtasks of a queue synchronize after each superstep.
 	Checkpoints Checkpointer
+	// Opened, if set, is called when all subtasks of a queue in this process have read their inputs.
+	// The next superstep of the queue is number first. It is called once for each queue, even if a
+	// superstep that needs no other subtask has ended before.
+	Opened func(queue string, first int)
 	// AbandonAfter is how long the run waits for user functions to return after it has ended; 0
 	// means 10 seconds.
 	AbandonAfter time.Duration

@@ -37,6 +37,7 @@ type gang struct {
 	// ended. Member 0 sets nextParallelism, the parallelism of the next gang.
 	cutParts                 []CutPart
 	cutMembers, endedMembers atomic.Int32
+	openMembers              atomic.Int32 // number of members that have read their inputs
 	nextParallelism          int
 
 	checkpoints Checkpointer // nil if the states of the queue are not saved
@@ -142,6 +143,13 @@ func bytesMoved(stages []*boundStage) int64 {
 		sum += bytesMoved(s.inner)
 	}
 	return sum
+}
+
+// memberOpen is called when a member has read its inputs.
+func (g *gang) memberOpen() {
+	if int(g.openMembers.Add(1)) == g.here.Len() && g.generation == 0 && g.run.env.Opened != nil {
+		g.run.env.Opened(g.queue.Name, g.first)
+	}
 }
 
 // publish reports a superstep as progress.

@@ -112,3 +112,22 @@ var (
 	errSave        = errors.New("it cannot be saved")
 	errSaveRefused = errors.New("it must be saved")
 )
+
+// TestOpened requires that each process says once that its subtasks of a queue have read their inputs,
+// and with which superstep the queue goes on.
+func TestOpened(t *testing.T) {
+	for _, workers := range []int{1, 2, 3} {
+		var told atomic.Int32
+		env := Env{Opened: func(queue string, first int) {
+			told.Add(1)
+			if queue != "q" || first != 1 {
+				t.Errorf("queue %q, superstep %d", queue, first)
+			}
+		}}
+		got := stepsOnly(4, true).runParts(t, context.Background(), 3, workers, env, func(int) hooks {
+			return queueHooks(&testGang{loop: func(int) *testLoop { return &testLoop{stop: func(int) (bool, error) { return false, nil }} }})
+		})
+		require.NoError(t, got.err)
+		require.EqualValues(t, workers, told.Load())
+	}
+}

@@ -72,6 +72,7 @@ func (m *member) main() error {
 	if m.stages, err = m.bind(m.body.Stages(), true); err != nil {
 		return m.failAt(m.head, err)
 	}
+	m.gang.memberOpen()
 	to, err := m.loop()
 	if err != nil {
 		return err
