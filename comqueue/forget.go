@@ -2,6 +2,7 @@ package comqueue
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/superstep-ml/superstep/shared"
@@ -18,6 +19,19 @@ type Snapshotter interface {
 	AppendSnapshot(dst []byte) ([]byte, error)
 	// Restore sets the state of a new instance from a snapshot. It does not keep src.
 	Restore(src []byte) error
+}
+
+// hasFields reports whether an instance has memory of its own: whether its type, or the type that it
+// points to, has a size. What a function captures cannot be seen, so a function has none.
+func hasFields(c Compute) bool {
+	t := reflect.TypeOf(c)
+	if t == nil { // the factory returned nil, which is an error when the queue opens
+		return false
+	}
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t.Kind() != reflect.Func && t.Size() > 0
 }
 
 // instance is the compute function of a stage on one subtask.

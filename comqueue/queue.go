@@ -118,15 +118,18 @@ func (q *IterativeComQueue) Do(f func(ctx *ComContext) error) *IterativeComQueue
 // AddNew appends a compute stage of which every subtask has its own instance, made by new. If
 // results depend on fields that the instance has set in an earlier superstep, the instance must
 // be a Snapshotter. An instance that is no Snapshotter may be replaced by a new instance
-// between supersteps, and must then compute its fields again. AddNew calls new once, to find out
-// whether the instances are Snapshotters.
+// between supersteps, and must then compute its fields again. If such instances have fields, the
+// state of the queue is not saved, as nobody knows whether results depend on them: if subtasks are
+// lost, the queue begins at superstep 1 again, and the option engine.RequireCheckpoints refuses
+// it. AddNew calls new once, to find out whether the instances are Snapshotters and have fields.
 func (q *IterativeComQueue) AddNew(new func() Compute) *IterativeComQueue {
 	if new == nil {
 		q.misuse("AddNew: the factory is nil")
 		return q
 	}
-	_, snapshots := new().(Snapshotter)
-	q.stages = append(q.stages, computeStage{name: functionName(new), identity: new, factory: new, snapshot: snapshots})
+	instance := new()
+	_, snapshots := instance.(Snapshotter)
+	q.stages = append(q.stages, computeStage{name: functionName(new), identity: new, factory: new, snapshot: snapshots, unkept: !snapshots && hasFields(instance)})
 	return q
 }
 

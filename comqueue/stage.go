@@ -61,6 +61,7 @@ type computeStage struct {
 	shared   Compute
 	factory  func() Compute
 	snapshot bool // the instances are Snapshotters
+	unkept   bool // the instances have fields and are no Snapshotters
 }
 
 func (s computeStage) misuse() error {
@@ -71,7 +72,7 @@ func (s computeStage) misuse() error {
 }
 
 func (s computeStage) describe(*layout, int) []engine.StageSpec {
-	return []engine.StageSpec{{Kind: engine.StageCompute, Name: s.name, Func: s.identity, RankState: s.snapshot}}
+	return []engine.StageSpec{{Kind: engine.StageCompute, Name: s.name, Func: s.identity, RankState: s.snapshot, Unkept: s.unkept}}
 }
 
 func (s computeStage) bind(b *body, _ int) ([]engine.Stage, error) {

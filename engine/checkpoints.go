@@ -32,6 +32,7 @@ type checkpointConfig struct {
 	auto      bool          // the cost of checkpoints decides in place of every and steps
 	mtbf      time.Duration // mean time between failures, for auto
 	resume    bool
+	require   bool                     // a queue that cannot continue from a saved state is an error
 	savepoint string                   // place of the savepoint from which the run continues; "" if there is none
 	say       func(line string)        // tells the user where the run begins; nil means that nobody is told
 	getenv    func(name string) string // for stores; nil means os.Getenv
@@ -93,6 +94,18 @@ func CheckpointFailAfter(d time.Duration) Option {
 // the earlier run ended before it wrote one, the run begins at superstep 1. A checkpoint that is
 // damaged is logged, and the one before it is used.
 func Resume(on bool) Option { return func(c *config) { c.checkpoints.resume = on } }
+
+// RequireCheckpoints makes it an error if a queue cannot continue from a saved state, so that it would
+// begin at superstep 1 again. A queue of which the plan says so is refused before anything runs. A
+// queue whose state turns out to be such that it cannot be saved fails the run after its first
+// superstep: if a codec does not restore an object, or if replicated objects differ between subtasks.
+// The states must be saved, so the option needs CheckpointDir or a cluster with Copies. In the memory of
+// a cluster, the state of a job that has a single worker is not saved.
+//
+// Without the option, a warning tells of such queues, and the run goes on. With CheckpointDir, a queue
+// whose state turns out to be such that it cannot be saved fails the run nevertheless, at its first
+// checkpoint.
+func RequireCheckpoints(on bool) Option { return func(c *config) { c.checkpoints.require = on } }
 
 // FromSavepoint makes the run continue from a savepoint, in a directory or an S3-compatible store.
 // The run may have another build of the program, other arguments, other parallelism, and may be on
@@ -303,7 +316,7 @@ func newSaver(settings *checkpointConfig, log hclog.Logger, fail context.CancelC
 	s := &saver{
 		log: log, fail: fail, every: settings.every, steps: settings.steps, failAfter: settings.failAfter, mtbf: settings.mtbf,
 		waiting: make(map[stateKey]*task.Saved), saved: make(map[string]time.Time), dueStep: make(map[string]int), from: make(map[string]*task.Cut),
-		running: make(map[string]bool), chosen: make(map[string]intervalFromCost), forced: make(map[string]bool),
+		prove: settings.require, proved: make(map[string]bool), running: make(map[string]bool), chosen: make(map[string]intervalFromCost), forced: make(map[string]bool),
 	}
 	if s.every == 0 {
 		s.every = DefaultCheckpointEvery

@@ -195,7 +195,7 @@ func (r *clusterRun) spec() (*wire.JobSpec, error) {
 		Attached: !c.cluster.detach, WaitTimeout: c.cluster.waitTimeout, Restart: c.cluster.restart, Version: wire.Version,
 		Run: wire.RunOptions{
 			BatchRows: c.batchRows, IfExists: c.ifExists.String(), CheckBroadcasts: c.checkBroadcasts, CheckState: c.checkState,
-			LogLevel: logLevel(c.logger), Copies: c.cluster.wireCopies(),
+			LogLevel: logLevel(c.logger), Copies: c.cluster.wireCopies(), RequireCheckpoints: c.checkpoints.require,
 		},
 	}
 	if spec.Run.Checkpoints, err = c.checkpoints.wire(); err != nil {
@@ -207,6 +207,9 @@ func (r *clusterRun) spec() (*wire.JobSpec, error) {
 	if r.graph != nil {
 		if n := plan.OneParallelism(r.graph.Nodes); n != nil && spec.Allowed().Elastic() {
 			return nil, &optionError{fmt.Sprintf("--parallelism %s: %s binds the job to one parallelism: give one number", spec.Allowed(), n.Title())}
+		}
+		if err := c.checkUnkept(r.graph); err != nil {
+			return nil, err
 		}
 		if _, err := plan.Compile(r.graph, parallelism); err != nil {
 			return nil, err // the job manager would refuse the job too, but only after an upload

@@ -56,6 +56,7 @@ func (p parallelism) option() Option {
 
 // checkpointFlags are the flags for checkpoints.
 type checkpointFlags struct {
+	Checkpoint          string             `enum:"allow,require" default:"allow" placeholder:"WHAT" help:"What to do with a queue that cannot continue from a saved state: allow it, so that it begins at superstep 1 again after a loss, or require that every queue can (default: allow)."`
 	CheckpointDir       string             `placeholder:"DIR" help:"Save the states of queues in this directory, or at s3://BUCKET/PREFIX, of this run alone, so that --resume can continue the run if it ends early."`
 	CheckpointEvery     checkpointInterval `placeholder:"TIME" help:"How often to save them: a time such as 30s, supersteps such as 20steps, or auto, which chooses from what a checkpoint costs and from --mtbf (default: ${checkpoint_every})."`
 	MTBF                time.Duration      `name:"mtbf" placeholder:"TIME" help:"Mean time between failures of the run, all machines together, for --checkpoint-every auto (default: ${mtbf})."`
@@ -105,6 +106,9 @@ func (c *checkpointFlags) options() []Option {
 	}
 	if c.CheckpointFailAfter != 0 {
 		opts = append(opts, CheckpointFailAfter(c.CheckpointFailAfter))
+	}
+	if c.Checkpoint == "require" {
+		opts = append(opts, RequireCheckpoints(true))
 	}
 	if c.Resume {
 		opts = append(opts, Resume(true))

@@ -181,6 +181,8 @@ func TestMainFailures(t *testing.T) {
 		{"auto without a directory", "--checkpoint-every auto", exitUsage, "prog: error: --checkpoint-every and --checkpoint-fail-after need --checkpoint-dir\n"},
 		{"checkpoints at no superstep", "--checkpoint-every 0steps", exitUsage, `"0steps" is neither a time such as 30s`},
 		{"checkpoints at half a superstep", "--checkpoint-every 1.5steps", exitUsage, `"1.5steps" is neither a time such as 30s`},
+		{"states that nobody saves", "--checkpoint require", exitUsage, "prog: error: --checkpoint require: no state is saved"},
+		{"no rule for checkpoints", "--checkpoint always", exitUsage, `--checkpoint must be one of "allow","require" but got "always"`},
 		{"resume from nowhere", "--resume", exitUsage, "--resume needs --checkpoint-dir"},
 		{"negative memory", "--memory -1GB", exitUsage, `--memory: "-1GB" is no size`},
 		{"negative nothing", "-1", exitUsage, "unknown flag -1"},

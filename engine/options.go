@@ -17,6 +17,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/disk"
 	"github.com/superstep-ml/superstep/internal/hugepage"
 	"github.com/superstep-ml/superstep/internal/offheap"
+	"github.com/superstep-ml/superstep/internal/wire"
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
@@ -176,6 +177,9 @@ func (c *config) check() error {
 	}
 	if err := c.checkpoints.check(); err != nil {
 		return err
+	}
+	if c.checkpoints.require && c.checkpoints.dir == "" && (c.cluster.address == "" || c.cluster.wireCopies() == wire.NoCopies) {
+		return bad("--checkpoint require: no state is saved that a queue could continue from: give --checkpoint-dir, or run on a cluster with --copies of at least 1")
 	}
 	return c.cluster.check()
 }

@@ -53,6 +53,9 @@ type StageSpec struct {
 	// RankState says that the stage keeps a state for each subtask that cannot be divided, so that
 	// the queue continues only at its own parallelism.
 	RankState bool
+	// Unkept says that the stage has a state that cannot be saved, so that the queue begins at
+	// superstep 1 again if its subtasks are lost.
+	Unkept bool
 }
 
 // stageOps has the kind of operator (plan.Node.Op) of each kind of stage.
@@ -232,7 +235,7 @@ func (w *queueWriter) add(kind plan.StageKind, s StageSpec, schema *arrow.Schema
 		Func:  funcIdentities(append([]any{s.Func}, s.Funcs...)...),
 		Queue: w.name,
 		Stage: kind,
-		Order: s.Order, RankState: s.RankState,
+		Order: s.Order, RankState: s.RankState, Unkept: s.Unkept,
 	}, schema, ports)
 	n := &w.b.graph.Nodes[w.last]
 	n.Inputs = append(n.Inputs, in...)

@@ -117,6 +117,7 @@ func buildTwice[A any](job *Job[A], args A, c *config) (*Builder, error) {
 		return nil, &DifferenceError{Job: job.name, Diff: plan.Diff(first.graph, second.graph)}
 	}
 	second.warnUnread()
+	second.warnUnkept()
 	return second, nil
 }
 
@@ -229,6 +230,10 @@ func (r *prepared) openCheckpoints(ctx context.Context, c *config, fail context.
 
 // run runs the plan in this process.
 func (r *prepared) run(ctx context.Context, c *config) (*Result, error) {
+	if err := c.checkUnkept(r.graph); err != nil {
+		r.store.release()
+		return nil, err
+	}
 	smallPages := c.hugePages()
 	defer smallPages()
 	r.store.slots = int64(r.plan.Slots)
@@ -242,7 +247,7 @@ func (r *prepared) run(ctx context.Context, c *config) (*Result, error) {
 	watch := startWatch(r.plan, c, cancel)
 	env := newEnv(c, r, watch)
 	if checkpoints != nil {
-		env.Checkpoints = checkpoints
+		env.Checkpoints, env.Unsaved = checkpoints, c.checkpoints.unsaved
 	}
 	report, err := task.Run(ctx, r.plan, r.graph, r.bind, env)
 	if checkpoints != nil {

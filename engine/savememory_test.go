@@ -70,7 +70,9 @@ func TestStatesOnRequest(t *testing.T) {
 	require.Equal(t, answered{states: []copies.State{a, b}}, <-got)
 
 	got = ask()
-	j.unsaved("a", errors.New("a codec is broken"))
+	settings, err := newConfig(nil)
+	require.NoError(t, err)
+	require.NoError(t, j.unsaved(settings)("a", errors.New("a codec is broken")))
 	require.EqualError(t, (<-got).err, `the state of queue "a" cannot be saved: a codec is broken`)
 	require.Equal(t, []copies.State{a, b}, (<-ask()).states, "nothing is awaited of a queue that cannot be saved")
 

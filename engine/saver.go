@@ -49,6 +49,7 @@ type saver struct {
 	steps     int // number of supersteps between two checkpoints; 0 means that every decides
 	failAfter time.Duration
 	mtbf      time.Duration // if it is positive, the cost of checkpoints decides in place of every
+	prove     bool          // each queue is saved after its first superstep, which shows that it can be
 
 	context context.Context // of the writes
 	cancel  context.CancelFunc
@@ -66,6 +67,7 @@ type saver struct {
 	running  map[string]bool // queues that have done a superstep, and not their last
 	requests []*saveRequest
 	forced   map[string]bool             // queues that are due because of a request
+	proved   map[string]bool             // queues that were due at least once
 	waiting  map[stateKey]*task.Saved    // states to be written
 	writing  map[stateKey]*task.Saved    // states that are being written; nil if none are
 	urgent   bool                        // the waiting states are to be written at once
@@ -131,8 +133,17 @@ func (s *saver) Due(queue string, step int) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	forced := s.forced[queue] || s.prove && !s.proved[queue]
 	s.running[queue] = true
-	forced := s.forced[queue]
+	due := s.dueNow(queue, step, forced)
+	if due {
+		s.proved[queue] = true
+	}
+	return due
+}
+
+// dueNow decides for Due. forced says that the state is due before its time. mu is held.
+func (s *saver) dueNow(queue string, step int, forced bool) bool {
 	if s.steps > 0 {
 		if !s.several {
 			return forced || step%s.steps == 0

@@ -180,18 +180,24 @@ func (c *workerCopies) close() {
 	}
 }
 
-// unsaved is called if the state of a queue cannot be saved, and would only have been copied to other
-// workers. The workers wait for this one, so that they copy no further states of the queue.
-func (j *workerJob) unsaved(queue string, err error) {
-	if c := j.copies; c != nil {
-		c.mu.Lock()
-		c.saves.handed(queue, false, err)
-		c.mu.Unlock()
+// unsaved returns the function that is called if the state of a queue cannot be saved. If states are
+// only copied to other workers, and need not be, the run goes on. The other workers wait for the
+// copies of this one, so that they copy no further states of the queue.
+func (j *workerJob) unsaved(c *config) func(queue string, err error) error {
+	if c.checkpoints.dir != "" || c.checkpoints.require {
+		return c.checkpoints.unsaved
 	}
-	if len(j.deployment.Slots) == 1 {
-		return // it would not be copied anyway
+	return func(queue string, err error) error {
+		if c := j.copies; c != nil {
+			c.mu.Lock()
+			c.saves.handed(queue, false, err)
+			c.mu.Unlock()
+		}
+		if len(j.deployment.Slots) > 1 { // otherwise it would not be copied anyway
+			j.logger.Warn("the state of a queue is not copied, so another attempt would begin it at superstep 1", "queue", queue, "error", err)
+		}
+		return nil
 	}
-	j.logger.Warn("the state of a queue is not copied, so another attempt would begin it at superstep 1", "queue", queue, "error", err)
 }
 
 // decide says whether the state of a queue is copied after a superstep, and after how many supersteps

@@ -1,9 +1,12 @@
 package engine
 
 import (
+	"bytes"
+	"errors"
 	"testing"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/engine/copies"
@@ -87,4 +90,32 @@ func TestOriginFromMemory(t *testing.T) {
 	}
 	_, err := j.copies.chooseCopies([][]byte{{0xc1}}, nil)
 	require.ErrorContains(t, err, "what worker 0 has kept")
+}
+
+// TestUnsavedStates requires that a state that cannot be saved fails a run with durable checkpoints,
+// and one whose states must be saved, and is otherwise only logged.
+func TestUnsavedStates(t *testing.T) {
+	unsavable := errors.New("it cannot be saved")
+	for _, test := range []struct {
+		name     string
+		settings checkpointConfig
+		want     string
+	}{
+		{"copies", checkpointConfig{}, ""},
+		{"copies and a savepoint to begin from", checkpointConfig{savepoint: "/saved"}, ""},
+		{"a directory", checkpointConfig{dir: "/shared"}, "it cannot be saved"},
+		{"copies that are required", checkpointConfig{require: true}, "--checkpoint require: it cannot be saved"},
+	} {
+		var log bytes.Buffer
+		j := &workerJob{logger: hclog.New(&hclog.LoggerOptions{Output: &log}), deployment: deployment(wire.JobSpec{}, 0, 2).Deployment}
+		err := j.unsaved(&config{checkpoints: test.settings})("q", unsavable)
+		if test.want == "" {
+			require.NoError(t, err, test.name)
+			require.Contains(t, log.String(), "another attempt would begin it at superstep 1", test.name)
+			continue
+		}
+		require.ErrorIs(t, err, unsavable, test.name)
+		require.ErrorContains(t, err, test.want, test.name)
+		require.Empty(t, log.String(), test.name)
+	}
 }

@@ -199,6 +199,7 @@ func (j *workerJob) config() (*config, error) {
 	c, err := newConfig(opts)
 	if err == nil {
 		c.attempt = attemptOf(d)
+		c.checkpoints.require = run.RequireCheckpoints // not an option, as this process does not know the copies
 	}
 	return c, err
 }

@@ -129,6 +129,7 @@ func TestWorkersHaveTheClientsCheckpoints(t *testing.T) {
 		{CheckpointDir("s3://bucket/x"), CheckpointEvery(time.Minute), Resume(true)},
 		{CheckpointDir("/shared"), CheckpointSupersteps(3), CheckpointFailAfter(time.Hour)},
 		{CheckpointDir("/shared"), CheckpointAuto(DefaultMTBF)},
+		{CheckpointDir("/shared"), RequireCheckpoints(true)},
 	} {
 		c, err := newConfig(opts)
 		require.NoError(t, err)
@@ -136,6 +137,7 @@ func TestWorkersHaveTheClientsCheckpoints(t *testing.T) {
 		spec.Run.Checkpoints, err = c.checkpoints.wire()
 		require.NoError(t, err)
 		require.NoError(t, spec.Run.Checkpoints.Check())
+		spec.Run.RequireCheckpoints = c.checkpoints.require
 		environment, _ := fakeEnv(&fakePart{})
 		j := newWorkerJob(&worker{workerProcess: &workerProcess{env: environment}}, deployment(spec, 0, 1).Deployment)
 		got, err := j.config()

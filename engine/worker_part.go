@@ -119,12 +119,10 @@ func (j *workerJob) connect(c *config) error {
 	j.builder.store.stream = &rowSender{sender: j.worker.sender, mem: c.allocator}
 	env := task.Env{
 		Allocator: c.allocator, RowAllocator: c.rowAllocator, BatchRows: c.batchRows, MemoryBudget: c.memory, SpillDir: c.spillDir, Disk: c.disk, Logger: c.logger,
-		Collector: j.builder.store, Progress: j.progress.event, Advise: j.builder.advise,
+		Collector: j.builder.store, Progress: j.progress.event, Opened: j.progress.opened, Advise: j.builder.advise,
 		AbandonAfter: environment.stopTimeout, Network: counted,
 	}
-	if env.Checkpoints = j.states(); j.checkpoints == nil {
-		env.Unsaved = j.unsaved
-	}
+	env.Checkpoints, env.Unsaved = j.states(), j.unsaved(c)
 	if j.copies != nil {
 		env.Closed = j.copies.closed
 	}

@@ -12,7 +12,8 @@ import (
 )
 
 // workerProgress gathers the events of a worker's part of a plan, and what its saver has written.
-// It sends both every ProgressInterval if they have changed, and at the end.
+// It sends both every ProgressInterval if they have changed, and at the end. When a queue has read its
+// rows, and when a first superstep has ended, it sends them at once.
 type workerProgress struct {
 	sender *workerSender
 	queues map[string]int // position in state.Queues; empty except on worker 0
@@ -23,13 +24,15 @@ type workerProgress struct {
 	state       wire.Progress
 	changed     bool
 	checkpoints *wire.Checkpointed // to be sent; nil if it was sent
+	first       map[string]int     // by queue that has read its rows: the superstep that follows
+	wake        chan struct{}      // has an element if the state is to be sent at once
 	maxima      []int              // maximum number of supersteps of each queue, 0 if only the criterion ends it
 }
 
 // newWorkerProgress returns the progress of a worker for a plan. first says that the worker has
 // subtask 0; this worker also reports the queues.
 func newWorkerProgress(p *plan.Plan, first bool, sender *workerSender) *workerProgress {
-	w := &workerProgress{sender: sender, queues: map[string]int{}}
+	w := &workerProgress{sender: sender, queues: map[string]int{}, first: map[string]int{}, wake: make(chan struct{}, 1)}
 	w.state.Vertices = make([]wire.VertexProgress, len(p.Vertices))
 	if first {
 		w.state.Queues = make([]wire.QueueProgress, len(p.Queues))
@@ -68,6 +71,38 @@ func (w *workerProgress) event(e task.Progress) {
 		q.Values = append(q.Values, wire.ReportedValue{Name: v.Name, Value: v.Value})
 	}
 	w.changed = true
+	w.resumed(e.Queue)
+}
+
+// opened notes that the subtasks of a queue in this process have read their rows.
+func (w *workerProgress) opened(queue string, first int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.first[queue] = first
+	if !w.state.Opened {
+		w.state.Opened = true
+		w.sendSoon()
+	}
+	w.resumed(queue)
+}
+
+// resumed notes the first superstep that has ended in the attempt, if it is one of the queue. mu is held.
+func (w *workerProgress) resumed(queue string) {
+	i, here := w.queues[queue]
+	first, opened := w.first[queue]
+	if here && opened && w.state.Resumed == 0 && w.state.Queues[i].Superstep >= first {
+		w.state.Resumed = first
+		w.sendSoon()
+	}
+}
+
+// sendSoon has the state sent before the interval is over, as the job manager takes the time. mu is held.
+func (w *workerProgress) sendSoon() {
+	w.changed = true
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
 }
 
 // checkpointed notes what the saver has written so far.
@@ -95,7 +130,7 @@ func (w *workerProgress) take(end bool) *wire.Progress {
 		return nil
 	}
 	w.changed = false
-	p := wire.Progress{Vertices: slices.Clone(w.state.Vertices), Queues: slices.Clone(w.state.Queues)}
+	p := wire.Progress{Vertices: slices.Clone(w.state.Vertices), Queues: slices.Clone(w.state.Queues), Opened: w.state.Opened, Resumed: w.state.Resumed}
 	if w.sent != nil {
 		p.Edges = w.sent()
 	}
@@ -118,6 +153,8 @@ func (w *workerProgress) tell(ctx context.Context) (stop func(succeeded bool)) {
 			select {
 			case <-quit:
 				return
+			case <-w.wake:
+				w.send(ctx, w.take(false))
 			case <-tick.C:
 				w.send(ctx, w.take(false))
 			}

@@ -204,3 +204,42 @@ func TestWorkerProgress(t *testing.T) {
 	stop(true)
 	require.Empty(t, end()[0].Progress.Queues, "only worker 0 may report the progress of queues")
 }
+
+// TestWorkerSaysAtOnceThatItResumes requires that a worker sends its progress without delay when a queue
+// has read its rows, and when a first superstep after that has ended, with its number; and that other
+// supersteps wait for the interval.
+func TestWorkerSaysAtOnceThatItResumes(t *testing.T) {
+	p := &plan.Plan{Queues: []plan.Queue{{Name: "a"}, {Name: "b"}}}
+	for _, first := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			sender, end := speaker(t)
+			w := newWorkerProgress(p, first, sender)
+			stop := w.tell(t.Context())
+			w.event(task.Progress{Queue: "a", Step: 9}) // of an attempt before
+			w.opened("a", 10)
+			synctest.Wait()
+			w.event(task.Progress{Queue: "a", Step: 9})
+			w.event(task.Progress{Queue: "a", Step: 10})
+			synctest.Wait()
+			w.event(task.Progress{Queue: "a", Step: 11})
+			w.opened("b", 1)
+			w.event(task.Progress{Queue: "b", Step: 1})
+			synctest.Wait()
+			stop(false)
+			want := []wire.Progress{{Opened: true}}
+			if first {
+				want = []wire.Progress{{Opened: true}, {Opened: true, Resumed: 10}, {Opened: true, Resumed: 10}}
+			}
+			var got []wire.Progress
+			for _, m := range end() {
+				got = append(got, wire.Progress{Opened: m.Progress.Opened, Resumed: m.Progress.Resumed})
+			}
+			require.Equal(t, want, got)
+		})
+	}
+	w := newWorkerProgress(p, true, nil)
+	w.event(task.Progress{Queue: "b", Step: 1}) // subtask 0 may be faster than the last subtask reads rows
+	require.Zero(t, w.take(false).Resumed)
+	w.opened("b", 1)
+	require.Equal(t, 1, w.take(false).Resumed)
+}

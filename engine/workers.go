@@ -74,6 +74,9 @@ func newWorkersRun[A any](job *Job[A], args A, c *config) (*workersRun, error) {
 		return nil, err
 	}
 	r := &workersRun{c: c, job: job, client: client}
+	if err := c.checkUnkept(client.graph); err != nil {
+		return nil, err
+	}
 	if r.args, err = encodeArgs(args); err == nil {
 		r.graph, err = client.graph.JSON()
 	}
@@ -156,7 +159,7 @@ func (r *workersRun) worker(ctx context.Context, worker int, progress *workersPr
 		if err != nil {
 			return task.Bindings{}, task.Env{}, err
 		}
-		env.Checkpoints = s
+		env.Checkpoints, env.Unsaved = s, r.c.checkpoints.unsaved
 	}
 	if progress != nil {
 		env.Progress = func(e task.Progress) { progress.event(worker, e) }

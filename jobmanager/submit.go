@@ -165,6 +165,8 @@ func (m *Manager) acceptable(s *wire.JobSpec) error {
 		why = fmt.Sprintf("--if-exists %.40q: want fail or replace", s.Run.IfExists)
 	case s.Run.Copies < wire.NoCopies || s.Run.Copies > wire.MaxCopies:
 		why = fmt.Sprintf("copies: %d, where %d to %d are possible, 0 for the default and %d for none", s.Run.Copies, wire.NoCopies, wire.MaxCopies, wire.NoCopies)
+	case s.Run.RequireCheckpoints && s.Run.NumberOfCopies() == 0 && (s.Run.Checkpoints == nil || s.Run.Checkpoints.Dir == ""):
+		why = "checkpoint require: no state is saved that a queue could continue from: give checkpoint_dir, or at least 1 copy"
 	case s.Run.Checkpoints != nil && s.Run.Checkpoints.Check() != nil:
 		why = "checkpoints: " + s.Run.Checkpoints.Check().Error()
 	case s.Restart.Check() != nil:
@@ -207,6 +209,9 @@ func compile(s *wire.JobSpec, data []byte, allowed wire.Parallelism) (slots int,
 	}
 	if n := plan.OneParallelism(g.Nodes); n != nil && allowed.Elastic() {
 		return 0, nil, fmt.Errorf("it cannot run with %s subtasks, as %s binds it to one parallelism: give --parallelism one number", allowed, n.Title())
+	}
+	if err := plan.Unkept(g.Nodes); err != nil && s.Run.RequireCheckpoints {
+		return 0, nil, fmt.Errorf("--checkpoint require: %w", err)
 	}
 	p, err := plan.Compile(g, allowed.Max)
 	if err != nil {

@@ -74,6 +74,9 @@ func Compile(g *Graph, parallelism int) (*Plan, error) {
 		Edges:       c.edges,
 		Queues:      g.Queues,
 	}
+	for i := range g.Queues {
+		p.Resumption = append(p.Resumption, ResumptionOf(g.Nodes, g.Queues[i].Name))
+	}
 	for i := range p.Vertices {
 		p.Slots = max(p.Slots, p.Vertices[i].Parallelism)
 		p.Vertices[i].Name = vertexName(p.Nodes, p.Vertices[i].Chain)

@@ -18,7 +18,7 @@ func full() *Graph {
 		Nodes: []Node{{
 			ID: 1, Op: "o", Name: "n", Attrs: []Attr{{"k", "v"}}, Schema: []Column{{"c", "t", true}},
 			Inputs: []Input{{From: 1, Partitioner: Hash, Keys: []string{"k"}, Role: Side, Func: "f"}},
-			Func:   "f", Site: "s", Within: "w", Single: true, RankState: true, Sink: true, Queue: "q", Stage: Sum, Order: RankTree,
+			Func:   "f", Site: "s", Within: "w", Single: true, RankState: true, Unkept: true, Sink: true, Queue: "q", Stage: Sum, Order: RankTree,
 		}},
 		Queues: []Queue{{"q", 4, true}},
 	}
@@ -70,7 +70,7 @@ func TestFingerprintCoversEverything(t *testing.T) {
 			t.Fatalf("%s is a %s", path, v.Kind())
 		}
 		changed++
-		if path == ".Nodes[0].Site" || path == ".Nodes[0].Within" || path == ".Nodes[0].RankState" {
+		if path == ".Nodes[0].Site" || path == ".Nodes[0].Within" || path == ".Nodes[0].RankState" || path == ".Nodes[0].Unkept" {
 			require.Equal(t, want, g.Fingerprint(), path)
 			require.Empty(t, Diff(full(), g), path)
 			return

@@ -72,6 +72,9 @@ type Node struct {
 	// RankState says that the node, a stage of a queue, keeps a state for each subtask that cannot
 	// be divided. It follows from Func and is not part of the fingerprint.
 	RankState bool `json:"rank_state,omitempty"`
+	// Unkept says that the node, a stage of a queue, has a state that cannot be saved. It follows from
+	// Func and is not part of the fingerprint.
+	Unkept bool `json:"unkept,omitempty"`
 }
 
 // OneParallelism returns the first needed node that binds a run to one parallelism, or nil if there

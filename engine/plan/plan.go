@@ -25,6 +25,8 @@ type Plan struct {
 	// Edges are ordered by To, then by the receiver's position in its chain, then by Port.
 	Edges  []Edge  `json:"edges"`
 	Queues []Queue `json:"queues,omitempty"`
+	// Resumption says of each queue where it continues from a saved state.
+	Resumption []Resumption `json:"resumption,omitempty"`
 	// Slots is the number of slots that the job needs. It is the largest parallelism of
 	// a vertex, as the i-th subtasks of all vertices share slot i.
 	Slots int `json:"slots"`

@@ -3,7 +3,6 @@ package plan
 import (
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -56,13 +55,12 @@ func (p *Plan) Text() string {
 			continue
 		}
 		drawn[q] = true
-		end := ""
+		end := ":"
 		if queue := queues[q]; queue != nil {
-			end = ": " + ending(queue)
+			end += " " + ending(queue) + ";"
 		}
-		if n := p.onlyAtParallelism(q); n != nil {
-			end += fmt.Sprintf("; continues at parallelism %d only, because of %s", p.Vertices[i].Parallelism, plain(n.Title()))
-		}
+		resumption := ResumptionOf(p.Nodes, q)
+		end += " " + resumption.text(p.Vertices[i].Parallelism)
 		fmt.Fprintf(&t.b, "┌ queue %s%s\n", plain(clip(q, 40)), end)
 		for _, v := range byQueue[q] {
 			t.vertex(v)
@@ -80,17 +78,6 @@ func (p *Plan) StagesOf(queue string) (titles []string) {
 		}
 	}
 	return titles
-}
-
-// onlyAtParallelism returns the first node of a queue whose result depends on parallelism, or whose
-// state cannot be divided, or nil if there is none. A queue with such a node continues from a saved
-// state only at the parallelism that it had.
-func (p *Plan) onlyAtParallelism(queue string) *Node {
-	i := slices.IndexFunc(p.Nodes, func(n Node) bool { return n.Queue == queue && n.bound() })
-	if i < 0 {
-		return nil
-	}
-	return &p.Nodes[i]
 }
 
 // ending returns a text that says when queue q ends.

@@ -138,10 +138,10 @@ func (m *member) unsaved(err error) error {
 	if m.run.env.Unsaved == nil {
 		return err
 	}
-	if !m.gang.saving.failed.Swap(true) {
-		m.run.env.Unsaved(m.gang.queue.Name, err)
+	if m.gang.saving.failed.Swap(true) {
+		return nil
 	}
-	return nil
+	return m.run.env.Unsaved(m.gang.queue.Name, err)
 }
 
 // save saves the state of the member after a superstep. The last member of this process to do so
@@ -175,7 +175,7 @@ func (m *member) save(step int, purposes Purposes, last, stopped bool) error {
 			all.Parts, s.cut = slices.Clone(s.parts), nil
 			all.Delay, all.Purposes = slices.Max(s.took), purposes
 			clear(s.parts)
-			m.run.env.Checkpoints.Save(g.queue.Name, all)
+			g.checkpoints.Save(g.queue.Name, all)
 			return nil
 		})
 	})

@@ -74,16 +74,22 @@ type Env struct {
 	// several processes cannot be regrouped.
 	Regroup func(queue string, step int) int
 	// Unsaved, if set, is called if a part of the state of a queue cannot be saved, for example because
-	// a codec does not restore an object. The run then goes on, and Checkpoints gets no further states of
-	// the queue in this process. If Unsaved is not set, the run fails.
-	Unsaved func(queue string, err error)
+	// a codec does not restore an object. If it returns an error, the run fails with that. Otherwise the
+	// run goes on, and Checkpoints gets no further states of the queue in this process. If Unsaved is
+	// not set, the run fails.
+	Unsaved func(queue string, err error) error
 	// Closed, if set, is called when all subtasks of a queue in this process have emitted their rows. In the
 	// process with subtask 0 it gets the report of the queue, encoded for Retained.AddReport.
 	Closed func(queue string, report []byte)
-	// Checkpoints, if set, gets the states of queues, and has those from which they continue. A
+	// Checkpoints, if set, gets the states of queues, and has those from which they continue. It
+	// gets no state of a queue that continues nowhere, as plan.Resumption says. A
 	// queue that continues reads its inputs again. If Checkpoints is set, it must be set in all
 	// processes of the run, and all subtasks of a queue synchronize after each superstep.
 	Checkpoints Checkpointer
+	// Opened, if set, is called when all subtasks of a queue in this process have read their inputs.
+	// The next superstep of the queue is number first. It is called once for each queue, even if a
+	// superstep that needs no other subtask has ended before.
+	Opened func(queue string, first int)
 	// AbandonAfter is how long the run waits for user functions to return after it has ended; 0
 	// means 10 seconds.
 	AbandonAfter time.Duration

@@ -39,9 +39,11 @@ type gang struct {
 	// ended. Member 0 sets nextParallelism, the parallelism of the next gang.
 	cutParts                 []CutPart
 	cutMembers, endedMembers atomic.Int32
+	openMembers              atomic.Int32 // number of members that have read their inputs
 	nextParallelism          int
 
-	saving saving
+	checkpoints Checkpointer // nil if the states of the queue are not saved
+	saving      saving
 
 	closedMembers atomic.Int32 // members that have emitted their rows
 
@@ -62,6 +64,9 @@ type gang struct {
 // begin initialises the gang. If the gang continues from a Cut, it takes its state from there.
 func (g *gang) begin() {
 	g.first, g.seriesIndex, g.cutParts = 1, make(map[string]int), make([]CutPart, g.here.Len())
+	if plan.ResumptionOf(g.run.plan.Nodes, g.queue.Name).Resumes != plan.FromTheBeginning {
+		g.checkpoints = g.run.env.Checkpoints
+	}
 	g.saving.parts, g.saving.took = make([]CutPart, g.here.Len()), make([]time.Duration, g.here.Len())
 	from := g.resumed
 	if from == nil {
@@ -142,6 +147,13 @@ func bytesMoved(stages []*boundStage) int64 {
 		sum += bytesMoved(s.inner)
 	}
 	return sum
+}
+
+// memberOpen is called when a member has read its inputs.
+func (g *gang) memberOpen() {
+	if int(g.openMembers.Add(1)) == g.here.Len() && g.generation == 0 && g.run.env.Opened != nil {
+		g.run.env.Opened(g.queue.Name, g.first)
+	}
 }
 
 // publish reports a superstep as progress.

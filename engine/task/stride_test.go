@@ -74,7 +74,7 @@ func TestVerdictWords(t *testing.T) {
 // Env.Unsaved is set, which is told so once in each process; and that the process saves no further states.
 func TestStatesThatCannotBeSaved(t *testing.T) {
 	for _, workers := range []int{1, 2, 3} {
-		run := func(unsaved func(string, error)) (result, *partStore) {
+		run := func(unsaved func(string, error) error) (result, *partStore) {
 			k := &partStore{stateStore: stateStore{due: func(int) bool { return true }}}
 			env := Env{Checkpoints: k, Unsaved: unsaved}
 			return stepsOnly(4, true).runParts(t, context.Background(), 3, workers, env, func(int) hooks {
@@ -91,11 +91,14 @@ func TestStatesThatCannotBeSaved(t *testing.T) {
 		}
 		got, _ := run(nil)
 		require.ErrorIs(t, got.err, errSave)
+		got, _ = run(func(string, error) error { return errSaveRefused })
+		require.ErrorIs(t, got.err, errSaveRefused)
 		var told atomic.Int32
-		got, k := run(func(queue string, err error) {
+		got, k := run(func(queue string, err error) error {
 			told.Add(1)
 			require.Equal(t, "q", queue)
 			require.ErrorIs(t, err, errSave)
+			return nil
 		})
 		require.NoError(t, got.err)
 		require.EqualValues(t, 1, told.Load())
@@ -105,4 +108,26 @@ func TestStatesThatCannotBeSaved(t *testing.T) {
 	}
 }
 
-var errSave = errors.New("it cannot be saved")
+var (
+	errSave        = errors.New("it cannot be saved")
+	errSaveRefused = errors.New("it must be saved")
+)
+
+// TestOpened requires that each process says once that its subtasks of a queue have read their inputs,
+// and with which superstep the queue goes on.
+func TestOpened(t *testing.T) {
+	for _, workers := range []int{1, 2, 3} {
+		var told atomic.Int32
+		env := Env{Opened: func(queue string, first int) {
+			told.Add(1)
+			if queue != "q" || first != 1 {
+				t.Errorf("queue %q, superstep %d", queue, first)
+			}
+		}}
+		got := stepsOnly(4, true).runParts(t, context.Background(), 3, workers, env, func(int) hooks {
+			return queueHooks(&testGang{loop: func(int) *testLoop { return &testLoop{stop: func(int) (bool, error) { return false, nil }} }})
+		})
+		require.NoError(t, got.err)
+		require.EqualValues(t, workers, told.Load())
+	}
+}

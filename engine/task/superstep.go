@@ -72,6 +72,7 @@ func (m *member) main() error {
 	if m.stages, err = m.bind(m.body.Stages(), true); err != nil {
 		return m.failAt(m.head, err)
 	}
+	m.gang.memberOpen()
 	to, err := m.loop()
 	if err != nil {
 		return err
@@ -169,7 +170,7 @@ func (m *member) loop() (parallelism int, err error) {
 		}
 		v, err := m.verdict(step, step == maxSteps)
 		last := v.stop || step == maxSteps
-		if last && m.run.env.Checkpoints != nil {
+		if last && g.checkpoints != nil {
 			v.save = allPurposes
 		}
 		if err == nil {
@@ -332,7 +333,7 @@ func (m *member) verdict(step int, last bool) (v verdict, err error) {
 		m.deciding += end - m.stageEnd
 		m.stageEnd = end
 	}
-	if g.multiProcess && !g.queue.HasCriterion && m.run.env.Regroup == nil && (m.run.env.Checkpoints == nil || step < m.meet && !last) {
+	if g.multiProcess && !g.queue.HasCriterion && m.run.env.Regroup == nil && (g.checkpoints == nil || step < m.meet && !last) {
 		if m.context.Err() != nil {
 			return v, errStopped
 		}
@@ -342,7 +343,7 @@ func (m *member) verdict(step int, last bool) (v verdict, err error) {
 		if v.parallelism, err = g.regroup(step); err != nil {
 			return v, err
 		}
-		if c := m.run.env.Checkpoints; c != nil {
+		if c := g.checkpoints; c != nil {
 			d := c.Decide(g.queue.Name, step)
 			v.save, v.next = d.Purposes&allPurposes, min(max(d.Next, 1), longestStride)
 		}

@@ -131,6 +131,8 @@ type LostAttempt struct {
 	Cause  string    `msgpack:"cause" json:"cause"`                // first cause, with the worker and its task manager
 	// From says from which checkpoint it continued; "" if the job has none.
 	From string `msgpack:"from,omitempty" json:"from,omitempty"`
+	// Recovery has the phases of the recovery from its loss.
+	Recovery Recovery `msgpack:"recovery" json:"recovery,omitzero"`
 }
 
 // Placed says on which task manager and slots a worker of a job runs.

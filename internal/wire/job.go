@@ -92,6 +92,8 @@ type RunOptions struct {
 	// Copies is the number of other workers in whose memory each worker keeps copies of the states of
 	// queues: 0 means DefaultCopies, and NoCopies none.
 	Copies int `msgpack:"copies,omitempty"`
+	// RequireCheckpoints makes it an error if a queue cannot continue from a saved state.
+	RequireCheckpoints bool `msgpack:"require_checkpoints,omitempty"`
 	// Checkpoints is nil if the states of the job's queues are not saved.
 	Checkpoints *Checkpoints `msgpack:"checkpoints,omitempty"`
 }
@@ -261,6 +263,11 @@ type Progress struct {
 	Vertices []VertexProgress `msgpack:"vertices" json:"vertices"` // indexed by vertex of the plan
 	Edges    []EdgeProgress   `msgpack:"edges" json:"edges"`       // indexed by edge of the plan
 	Queues   []QueueProgress  `msgpack:"queues" json:"queues"`     // indexed by queue of the plan; set only by the worker that runs subtask 0
+	// Opened says that the worker's subtasks of a queue have read their rows in this attempt. Resumed is
+	// the number of the first superstep that has ended in this attempt, of any queue, as the worker
+	// with subtask 0 knows; it is 0 before. A sum over workers has neither.
+	Opened  bool `msgpack:"opened,omitempty" json:"-"`
+	Resumed int  `msgpack:"resumed,omitempty" json:"-"`
 }
 
 // VertexProgress is the progress of a vertex: the sums over its subtasks.

@@ -25,7 +25,7 @@ func messages() []any {
 		new(Event), new(Exit), new(Failure), new(FetchRequest), new(Finished), new(FollowRequest),
 		new(FailedCheckpoints), new(FromTaskManager), new(FromWorker), new(HasArtifactReply), new(HasArtifactRequest), new(Heartbeat),
 		new(JobCheckpoints), new(JobInfo), new(JobSpec), new(Kill), new(Leave), new(Leaving), new(ListReply), new(ListRequest), new(LogChunk),
-		new(LogsRequest), new(LostAttempt), new(Restart), new(TaskManagerInfo), new(TaskManagersReply), new(TaskManagersRequest), new(Output), new(Overview),
+		new(LogsRequest), new(LostAttempt), new(Recovery), new(Restart), new(TaskManagerInfo), new(TaskManagersReply), new(TaskManagersRequest), new(Output), new(Overview),
 		new(OverviewRequest), new(Placed), new(Platform), new(Prepare), new(Prepared), new(Progress),
 		new(QueueProgress), new(Ready), new(Refused), new(Register), new(Registered), new(ReportedValue),
 		new(Resolved), new(ResultInfo), new(ResultPiece), new(ResultRequest), new(ResultsReply), new(ResultsRequest), new(RunOptions), new(ShowRequest), new(SlotRange), new(Start), new(SubmitReply),
@@ -42,7 +42,7 @@ func TestMessagesAreAllTested(t *testing.T) {
 		listed = append(listed, typeName(m))
 	}
 	var declared []string
-	for _, file := range []string{"checkpoint.go", "client.go", "cordon.go", "job.go", "parallelism.go", "restart.go", "taskmanager.go", "worker.go"} {
+	for _, file := range []string{"checkpoint.go", "client.go", "cordon.go", "job.go", "parallelism.go", "recovery.go", "restart.go", "taskmanager.go", "worker.go"} {
 		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
 		require.NoError(t, err)
 		ast.Inspect(parsed, func(n ast.Node) bool {

@@ -24,6 +24,9 @@ type Counters struct {
 	CheckpointSeconds              float64
 	Restarts                       uint64                      // attempts that followed a lost one
 	Lost                           map[wire.FailureKind]uint64 // lost attempts, by the kind of the cause
+	// Recovery has, for each phase of recoveries, the times from the detection of the loss to the end
+	// of the phase.
+	Recovery [wire.RecoveryPhases]Durations
 }
 
 // countLost counts a lost attempt. Kinds that do not exist count as failures of the cluster.

@@ -114,7 +114,7 @@ func (c *Core) workerFailed(w *worker, f *wire.Failure, how ending) {
 			return
 		}
 		j.info.Failure = known
-		j.deciding, j.decideBy = true, c.causeDue(j)
+		j.deciding, j.decideBy, j.detected = true, c.causeDue(j), c.wall()
 		c.record(j, false)
 	}
 }

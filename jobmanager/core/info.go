@@ -12,6 +12,7 @@ import (
 func (c *Core) progressed(w *worker, p *wire.Progress) {
 	if w.state == WorkerRunning && w.job.info.State == wire.JobRunning {
 		w.progress = p
+		c.recovering(w, p)
 		c.emit(Progressed{ID: w.ref.Job})
 	}
 }

@@ -65,6 +65,7 @@ type job struct {
 
 	deciding bool          // the job failed because workers lost contact with each other; the cause is not known yet
 	decideBy time.Duration // counted time until which the core waits for the cause
+	detected time.Time     // wall-clock time at which a worker reported that failure; zero if the cause was known at once
 	note     string        // which results may be visible after an interrupted commit; "" if there was none
 }
 
@@ -264,6 +265,7 @@ func (c *Core) startAll(j *job) {
 	j.newest = cmp.Or(j.newest, c.now)
 	j.scaleFrom, j.saveFailed = j.started+c.config.ScaleInterval, false
 	c.unsettle()
+	c.phaseEnds(j, wire.RecoveryConnected, 1)
 	start := j.start()
 	for _, w := range j.workers {
 		w.state, _ = workerTable.next(w.state, toldStart)
@@ -337,6 +339,7 @@ func (c *Core) settle(j *job) {
 	if j.deciding {
 		c.decide(j, lost)
 	}
+	c.survivorsStopped(j)
 	detail := j.info.Detail
 	if c.moveJob(j, jobEmptied, detail) {
 		j.info.Detail += j.note

@@ -51,6 +51,7 @@ func (c *Core) persisted(e Persisted) {
 		return
 	}
 	j.onRecord = e.Attempt
+	c.phaseEnds(j, wire.RecoveryPlaced, 1)
 	c.release(j.resolver)
 	for w := range j.all() {
 		c.release(w)

@@ -164,6 +164,7 @@ func (c *Core) attemptLost(j *job, f *wire.Failure, how ending) bool {
 // restart ends the current attempt of a job for the reason f. The next attempt begins after the delay.
 func (c *Core) restart(j *job, f *wire.Failure, delay time.Duration) {
 	now := c.clock.Counted()
+	defer func() { j.detected = time.Time{} }()
 	j.move = nil
 	c.counters.Restarts++
 	c.moveJob(j, jobLost, "")
@@ -174,6 +175,7 @@ func (c *Core) restart(j *job, f *wire.Failure, delay time.Duration) {
 	}
 	j.info.Lost = append(slices.Clone(j.info.Lost), wire.LostAttempt{
 		Number: j.info.Attempt, Began: j.deployed, Ran: ran, Ended: c.wall(), Cause: shorten(f.Error(), maxCause), From: origin(j.info.Origin),
+		Recovery: wire.Recovery{Detected: firstOf(j.detected, c.wall())},
 	})
 	j.info.Origin = nil
 	j.info.Lost = j.info.Lost[max(0, len(j.info.Lost)-wire.MaxLost):]
@@ -222,6 +224,7 @@ func (c *Core) restartDue(j *job) {
 	if now := c.clock.Counted(); j.processes > 0 || now < j.restartAt || now < j.fencedUntil {
 		return
 	}
+	c.survivorsStopped(j) // of an attempt of which a restarted job manager knows no worker
 	c.moveJob(j, jobRestarts, "")
 	j.resolver, j.workers, j.outcomes, j.info.Workers = nil, nil, nil, nil
 	if s := j.info.Checkpoints; s != nil {
@@ -252,6 +255,16 @@ func (j *job) explain(f *wire.Failure) *wire.Failure {
 		told.Message += "\n" + rest
 	}
 	return &told
+}
+
+// firstOf returns the first of the times that is not zero.
+func firstOf(times ...time.Time) (first time.Time) {
+	for _, t := range times {
+		if first.IsZero() {
+			first = t
+		}
+	}
+	return first
 }
 
 // firstLine returns the first line of a text, such as the text of a panic without its stack.

@@ -42,7 +42,7 @@ import (
 //	sleep TIME                 time passes without a tick
 //	jobs | job JOB | taskmanagers | overview | counters
 //
-// Reports: ready [fp= at= overlaps=yes held= held-bytes=], ended kept, resolved, prepared, progress ROWS [STEP], checkpointed WRITTEN FAILED [ERROR], finished,
+// Reports: ready [fp= at= overlaps=yes held= held-bytes=], ended kept, resolved, prepared, progress ROWS [STEP opened=yes resumed=], checkpointed WRITTEN FAILED [ERROR], finished,
 // committed, failed KIND MESSAGE [| OUTPUTS], ended [KIND EXITCODE|SIGNAL MESSAGE] [crashed=no].
 func TestStories(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
@@ -412,6 +412,10 @@ func (s *scenario) report(conn int, ref wire.WorkerRef, words []string, options 
 		if len(words) > 2 {
 			e.Progress.Queues = []wire.QueueProgress{{Superstep: number(s.t, words[2])}}
 		}
+		_, e.Progress.Opened = options["opened"]
+		if n := options["resumed"]; n != "" {
+			e.Progress.Resumed = number(s.t, n)
+		}
 	case "checkpointed":
 		e.Checkpointed = checkpointedReport(number(s.t, words[1]), number(s.t, words[2]), strings.Join(words[3:], " "))
 	case "finished":
@@ -621,6 +625,7 @@ func (s *scenario) show(words []string) string {
 		fmt.Fprintf(&b, "\n  workers %v\n", j.Workers)
 		for _, a := range j.Lost {
 			fmt.Fprintf(&b, "  attempt %d, +%s to +%s: %s\n", a.Number, a.Began.Sub(storyBegin), a.Ended.Sub(storyBegin), a.Cause)
+			b.WriteString(recoveryText(&a.Recovery))
 		}
 		b.WriteString(checkpointsText(&j, s.core.CheckpointAges(s.now)))
 		if j.Progress != nil {
@@ -647,10 +652,29 @@ func (s *scenario) show(words []string) string {
 	case "counters":
 		n := s.core.Counters()
 		fmt.Fprintf(&b, "  %d checkpoints, %d failed, %d bytes, %.1fs, %d restarts, lost %v\n", n.Checkpoints, n.FailedCheckpoints, n.CheckpointBytes, n.CheckpointSeconds, n.Restarts, n.Lost)
+		for p, d := range n.Recovery {
+			if d.Count > 0 {
+				fmt.Fprintf(&b, "  %s: %d, %.2fs, buckets %v\n", wire.RecoveryPhase(p), d.Count, d.Seconds, d.Buckets)
+			}
+		}
 	default:
 		s.t.Fatalf("unknown line %q", words[0])
 	}
 	return b.String()
+}
+
+// recoveryText returns the phases of a recovery that have ended, as times since the loss was detected.
+func recoveryText(r *wire.Recovery) string {
+	text := fmt.Sprintf("    detected +%s", r.Detected.Sub(storyBegin))
+	for p := range wire.RecoveryPhase(wire.RecoveryPhases) {
+		if at := *r.End(p); !at.IsZero() {
+			text += fmt.Sprintf(", %s %s later", p, at.Sub(r.Detected))
+		}
+	}
+	if r.Superstep > 0 {
+		text += fmt.Sprintf(", at superstep %d", r.Superstep)
+	}
+	return text + "\n"
 }
 
 func number(t *testing.T, text string) int {

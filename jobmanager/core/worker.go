@@ -49,6 +49,7 @@ type worker struct {
 	held        []byte // what its process has kept of earlier attempts, as it has said in Ready
 	toldHeld    bool   // it has said that to this job manager
 	progress    *wire.Progress
+	opened      bool // it has read the rows of a queue
 }
 
 // deploy prepares the command to start the worker of job j with the given number on task manager

@@ -82,10 +82,19 @@ var (
 	descCheckpointAge     = newDesc("job_checkpoint_age_seconds", "Seconds since the newest checkpoint of a running job with checkpoints, or since it began to run.", "job")
 	descRestarts          = newDesc("job_restarts_total", "Restarts of jobs after the loss of an attempt.")
 	descLost              = newDesc("attempts_lost_total", "Attempts of jobs that were lost, by the kind of the cause.", "kind")
+	descRecovery          = newDesc("recovery_seconds", "Seconds from the detection of the loss of an attempt to the end of a phase of the recovery: agreed, placed, connected, moved, resumed.", "phase")
 )
 
 // restartDescs has the metrics of checkpoints, restarts and lost attempts.
-var restartDescs = []*prometheus.Desc{descCheckpoints, descFailedCheckpoints, descCheckpointBytes, descCheckpointSeconds, descCheckpointAge, descRestarts, descLost}
+var restartDescs = []*prometheus.Desc{descCheckpoints, descFailedCheckpoints, descCheckpointBytes, descCheckpointSeconds, descCheckpointAge, descRestarts, descLost, descRecovery}
+
+// collectRecoveries collects the durations of the phases of recoveries.
+func collectRecoveries(s *jobmanager.Stats, out chan<- prometheus.Metric) {
+	for p := range wire.RecoveryPhase(wire.RecoveryPhases) {
+		d := &s.Recovery[p]
+		out <- prometheus.MustNewConstHistogram(descRecovery, d.Count, d.Seconds, d.UpTo(), p.String())
+	}
+}
 
 // collectRestarts collects the metrics of checkpoints, restarts and lost attempts.
 func collectRestarts(s *jobmanager.Stats, gauge, counter func(*prometheus.Desc, float64, ...string)) {

@@ -83,6 +83,7 @@
 //	superstep_job_checkpoint_age_seconds  time since the newest checkpoint of a running job that has checkpoints, or since it began to run; label job
 //	superstep_job_restarts_total        restarts of jobs
 //	superstep_attempts_lost_total       attempts that were lost; label kind: user (the program crashed), lost, peer (a connection between workers), misuse, cluster
+//	superstep_recovery_seconds          histogram of the time from the detection of such a loss to the end of a phase; label phase: agreed, placed, connected, moved, resumed
 //	superstep_result_bytes_total        collected rows and printed text that jobs sent
 //	superstep_artifact_bytes            size of all stored executables
 //	superstep_artifact_limit_bytes      limit of the size of all stored executables

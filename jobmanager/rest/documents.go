@@ -71,12 +71,24 @@ type Job struct {
 
 // Attempt describes an attempt of a job that was lost.
 type Attempt struct {
-	Number int       `json:"number"`
-	Began  time.Time `json:"began" doc:"when its workers were deployed"`
-	Ran    time.Time `json:"ran,omitzero" doc:"when it began to run on all workers; absent if it did not"`
-	Ended  time.Time `json:"ended" doc:"when the cause was known"`
-	Cause  string    `json:"cause" doc:"first cause"`
-	From   string    `json:"from,omitempty" doc:"checkpoint from which it continued"`
+	Number   int       `json:"number"`
+	Began    time.Time `json:"began" doc:"when its workers were deployed"`
+	Ran      time.Time `json:"ran,omitzero" doc:"when it began to run on all workers; absent if it did not"`
+	Ended    time.Time `json:"ended" doc:"when the cause was known"`
+	Cause    string    `json:"cause" doc:"first cause"`
+	From     string    `json:"from,omitempty" doc:"checkpoint from which it continued"`
+	Recovery Recovery  `json:"recovery" doc:"from its loss to the first superstep of the next attempt"`
+}
+
+// Recovery has the times at which the phases of the recovery from a lost attempt ended.
+type Recovery struct {
+	Detected  time.Time `json:"detected,omitzero" doc:"when the loss was first reported; each later time is absent while its phase has not ended"`
+	Agreed    time.Time `json:"agreed,omitzero" doc:"when no worker of the lost attempt ran any more"`
+	Placed    time.Time `json:"placed,omitzero" doc:"when the workers of the next attempt were deployed"`
+	Connected time.Time `json:"connected,omitzero" doc:"when all of them were ready and were told to start"`
+	Moved     time.Time `json:"moved,omitzero" doc:"when all of them had read the rows of a queue, those that were made or sent again included"`
+	Resumed   time.Time `json:"resumed,omitzero" doc:"when the first superstep of the next attempt had ended"`
+	Superstep int       `json:"superstep,omitempty" doc:"number of that superstep"`
 }
 
 // Failure says why a job failed.
@@ -256,7 +268,7 @@ func jobOf(j *wire.JobInfo) Job {
 		out.From = j.Origin.String()
 	}
 	for _, a := range j.Lost {
-		out.Lost = append(out.Lost, Attempt(a))
+		out.Lost = append(out.Lost, Attempt{Number: a.Number, Began: a.Began, Ran: a.Ran, Ended: a.Ended, Cause: a.Cause, From: a.From, Recovery: Recovery(a.Recovery)})
 	}
 	for i, w := range j.Workers {
 		out.Workers[i] = Placed{TaskManager: w.TaskManager, Lo: w.Slots.Lo, Hi: w.Slots.Hi}

@@ -188,6 +188,7 @@ func (c clusterCollector) Collect(out chan<- prometheus.Metric) {
 	gauge(descTakes, truth(s.TakesJobs))
 	gauge(descFollowers, float64(s.Followers))
 	collectRestarts(&s, gauge, counter)
+	collectRecoveries(&s, out)
 	collectTaskManagers(s.TaskManagers, gauge)
 }
 

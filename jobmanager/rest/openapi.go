@@ -163,6 +163,8 @@ func words(name string) []string {
 		return []string{wire.ResultRows, wire.ResultText}
 	case "failure":
 		return failureKinds
+	case "checkpoint":
+		return checkpointRules
 	case "exists":
 		return ifExists
 	case "restart":

@@ -37,6 +37,7 @@ type Submission struct {
 	RestartDelay         string         `json:"restart_delay,omitempty" doc:"from the loss to the next attempt, such as 5s; exponential-delay doubles it every time, up to a minute; default 100ms with exponential-delay, otherwise 1s"`
 	RestartWindow        string         `json:"restart_window,omitempty" doc:"period of failure-rate; for exponential-delay, how long an attempt runs before the delay is the first again; default 10m"`
 	Copies               int            `json:"copies,omitempty" doc:"number of other workers in whose memory each worker keeps copies of the states of queues, up to 3; 0: 1, -1: none"`
+	Checkpoint           string         `json:"checkpoint,omitempty" enum:"checkpoint" doc:"what to do with a queue that cannot continue from a saved state: allow it, so that it begins at superstep 1 again after a loss, or require that every queue can; default allow"`
 	CheckpointDir        string         `json:"checkpoint_dir,omitempty" doc:"where the states of queues are saved while the job runs: a directory that the task managers share, or s3://BUCKET/PREFIX"`
 	CheckpointEvery      string         `json:"checkpoint_every,omitempty" doc:"how often, such as 30s, which is the default, or auto: chosen from what a checkpoint costs and from mtbf"`
 	CheckpointSupersteps int            `json:"checkpoint_supersteps,omitempty" doc:"how often, in supersteps, in place of checkpoint_every"`
@@ -62,6 +63,7 @@ const (
 )
 
 var (
+	checkpointRules   = []string{"allow", "require"}
 	ifExists          = []string{"fail", "replace"}
 	restartStrategies = []string{"exponential-delay", "fixed-delay", "failure-rate", "none"}
 	logLevels         = []string{"trace", "debug", "info", "warn", "error", "off"}
@@ -90,7 +92,7 @@ func (s *Server) submit(w http.ResponseWriter, r *http.Request) error {
 func (b *Submission) spec() (wire.JobSpec, error) {
 	spec := wire.JobSpec{
 		Name: b.Name, Parallelism: b.Parallelism, MinParallelism: b.MinParallelism, Shards: b.Shards, Seed: b.Seed, Dir: b.Dir, Version: wire.Version,
-		Run: wire.RunOptions{BatchRows: b.BatchRows, Memory: b.Memory, IfExists: b.IfExists, CheckBroadcasts: b.CheckBroadcasts, LogLevel: b.LogLevel, Copies: b.Copies},
+		Run: wire.RunOptions{BatchRows: b.BatchRows, Memory: b.Memory, IfExists: b.IfExists, CheckBroadcasts: b.CheckBroadcasts, LogLevel: b.LogLevel, Copies: b.Copies, RequireCheckpoints: b.Checkpoint == "require"},
 	}
 	if spec.Parallelism == 0 {
 		spec.Parallelism = 1
@@ -112,6 +114,9 @@ func (b *Submission) spec() (wire.JobSpec, error) {
 	}
 	if !oneOf(b.IfExists, ifExists) {
 		return spec, badRequest("want one of "+strings.Join(ifExists, ", "), "unknown if_exists %q", clip(b.IfExists))
+	}
+	if !oneOf(b.Checkpoint, checkpointRules) {
+		return spec, badRequest("want one of "+strings.Join(checkpointRules, ", "), "unknown checkpoint %q", clip(b.Checkpoint))
 	}
 	if !oneOf(b.Restart, restartStrategies) {
 		return spec, badRequest("want one of "+strings.Join(restartStrategies, ", "), "unknown restart strategy %q", clip(b.Restart))

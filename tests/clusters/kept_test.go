@@ -4,6 +4,7 @@ package clusters
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -60,13 +61,35 @@ func TestSurvivorsGoOn(t *testing.T) {
 	var jobs []struct {
 		ID   string
 		From string
-		Lost []struct{ From string }
+		Lost []struct {
+			From     string
+			Recovery recovery
+		}
 	}
 	require.NoError(t, json.Unmarshal([]byte(list.Stdout), &jobs), list.Stderr)
 	require.Len(t, jobs[0].Lost, 3)
-	for _, from := range []string{jobs[0].Lost[1].From, jobs[0].Lost[2].From} {
+	continued := []string{jobs[0].Lost[1].From, jobs[0].Lost[2].From}
+	for _, from := range continued {
 		require.Regexp(t, `^queue "sums" continues after superstep \d+ \(from memory\)$`, from)
 	}
+	for i, lost := range jobs[0].Lost {
+		r := lost.Recovery
+		phases := []time.Time{r.Detected, r.Agreed, r.Placed, r.Connected, r.Moved, r.Resumed}
+		for k, at := range phases {
+			require.False(t, at.IsZero() || k > 0 && at.Before(phases[k-1]), "recovery %d: phase %d of %v", i+1, k, phases)
+		}
+		require.Less(t, r.Resumed.Sub(r.Detected), waitLimit)
+		require.Positive(t, r.Superstep)
+		if i < len(continued) {
+			require.Contains(t, continued[i], fmt.Sprintf("superstep %d ", r.Superstep-1), "recovery %d resumed at superstep %d", i+1, r.Superstep)
+		}
+	}
+}
+
+// recovery has the times of a recovery from a lost attempt.
+type recovery struct {
+	Detected, Agreed, Placed, Connected, Moved, Resumed time.Time
+	Superstep                                           int
 }
 
 // awaitSuperstep waits until a superstep of the job is in its trace.

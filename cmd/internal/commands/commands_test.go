@@ -223,6 +223,27 @@ func TestAttempts(t *testing.T) {
 	require.Equal(t, "the attempts before 8 are not listed", words(out.String())[0])
 }
 
+// TestRecoveries requires that the phases of recoveries are shown as times since the detection, and that
+// those that have not ended, and attempts without such a record, are not.
+func TestRecoveries(t *testing.T) {
+	after := func(ms int) time.Time { return now.Add(time.Duration(ms) * time.Millisecond) }
+	var out bytes.Buffer
+	require.NoError(t, writeRecoveries(&out, []wire.LostAttempt{
+		{Number: 1},
+		{Number: 2, Recovery: wire.Recovery{Detected: now, Agreed: after(10), Placed: after(120), Connected: after(250), Moved: after(300), Resumed: after(1456), Superstep: 7}},
+		{Number: 3, Recovery: wire.Recovery{Detected: now, Agreed: after(0)}},
+	}))
+	at := now.Format(time.RFC3339)
+	require.Equal(t, []string{
+		"RECOVERY FROM DETECTED AGREED PLACED CONNECTED MOVED RESUMED AT SUPERSTEP",
+		"2 " + at + " 0.01s 0.12s 0.25s 0.30s 1.46s 7",
+		"3 " + at + " 0.00s - - - - -",
+	}, words(out.String()))
+	out.Reset()
+	require.NoError(t, writeRecoveries(&out, []wire.LostAttempt{{Number: 1}}))
+	require.Empty(t, out.String())
+}
+
 // TestScaled requires that the scale command says with how many subtasks a job may run and runs.
 func TestScaled(t *testing.T) {
 	for want, j := range map[string]wire.JobInfo{

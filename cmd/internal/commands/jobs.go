@@ -186,6 +186,9 @@ func writeJob(w io.Writer, j *wire.JobInfo, p *plan.Plan, now time.Time) error {
 		if err := writeAttempts(w, j); err != nil {
 			return err
 		}
+		if err := writeRecoveries(w, j.Lost); err != nil {
+			return err
+		}
 	}
 	if len(j.Workers) > 0 {
 		fmt.Fprintln(w)
@@ -243,6 +246,40 @@ func writeAttempts(w io.Writer, j *wire.JobInfo) error {
 		}
 		t.row([]string{strconv.Itoa(j.Attempt), at(began), recovery(last.Ended, began), at(j.Ended), j.State.String(), from}[:len(t.head)]...)
 	}
+	return t.write(w)
+}
+
+// writeRecoveries prints the phases of the recovery from each lost attempt, as times since the loss
+// was detected.
+func writeRecoveries(w io.Writer, lost []wire.LostAttempt) error {
+	t := table{head: []string{"recovery from", "detected"}}
+	for p := range wire.RecoveryPhase(wire.RecoveryPhases) {
+		t.head = append(t.head, p.String())
+	}
+	t.head = append(t.head, "at superstep")
+	for i := range lost {
+		r := &lost[i].Recovery
+		if r.Detected.IsZero() { // recorded by an earlier version
+			continue
+		}
+		row := []string{strconv.Itoa(lost[i].Number), r.Detected.Format(time.RFC3339)}
+		for p := range wire.RecoveryPhase(wire.RecoveryPhases) {
+			after := "-"
+			if at := *r.End(p); !at.IsZero() {
+				after = fmt.Sprintf("%.2fs", at.Sub(r.Detected).Seconds())
+			}
+			row = append(row, after)
+		}
+		superstep := "-"
+		if r.Superstep > 0 {
+			superstep = strconv.Itoa(r.Superstep)
+		}
+		t.row(append(row, superstep)...)
+	}
+	if len(t.rows) == 0 {
+		return nil
+	}
+	fmt.Fprintln(w)
 	return t.write(w)
 }
 
