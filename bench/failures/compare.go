@@ -21,22 +21,41 @@ type measured struct {
 	CPUs int `json:"cpus"`
 	// Load has the lowest and the highest load average of the last minute, before and after runs.
 	Load [2]float64 `json:"load"`
-	// Costs is the job as it was measured before the runs, with checkpoints.
-	Costs scenario `json:"costs"`
-	// Downs and Restarts have the times of the restarts before the runs, whose medians are
-	// Costs.Down and Costs.Restart.
-	Downs    []float64 `json:"downs"`
-	Restarts []float64 `json:"restarts"`
-	Runs     []*run    `json:"runs"`
-	// Expected has the goodput that the simulation expects of the job with Costs.
+	// Costs has the job as it was measured before the runs, with each way of guarding its state.
+	Costs []costs `json:"costs"`
+	Runs  []*run  `json:"runs"`
+	// Expected has the goodput that the simulation expects of the job with Costs, in their order.
 	Expected []curve `json:"expected"`
+}
+
+// guard is a way of guarding the state of a job against failures.
+type guard string
+
+const (
+	noGuard     guard = "no checkpoints"
+	checkpoints guard = "checkpoints"
+	memory      guard = "states in memory"
+)
+
+// costs are the costs of a job with a guard.
+type costs struct {
+	Guard guard `json:"guard"`
+	scenario
+	// Downs and Restarts have the times of the restarts that were measured. The scenario has their medians.
+	Downs    []float64 `json:"downs,omitempty"`
+	Restarts []float64 `json:"restarts,omitempty"`
+}
+
+// of returns the costs with a guard.
+func (m *measured) of(g guard) *costs {
+	return &m.Costs[slices.IndexFunc(m.Costs, func(c costs) bool { return c.Guard == g })]
 }
 
 // run is a run of the job on the cluster with injected failures.
 type run struct {
-	Checkpoints bool    `json:"checkpoints"`
-	Mean        float64 `json:"mean"` // time between two failures of the job, in seconds
-	Round       int     `json:"round"`
+	Guard guard   `json:"guard"`
+	Mean  float64 `json:"mean"` // time between two failures of the job, in seconds
+	Round int     `json:"round"`
 	// Predicted is the outcome of the simulation with the failures of the run, before it.
 	Predicted outcome `json:"predicted"`
 	LeftOut   bool    `json:"left_out,omitempty"` // the run would have taken too long
@@ -93,8 +112,8 @@ func (o *options) measure(ctx context.Context, progress io.Writer) (m *measured,
 // turns returns the runs of a round.
 func (o *options) turns(round int) (all []*run) {
 	for _, mean := range rounds.Order(o.Means, round) {
-		for _, checkpoints := range rounds.Order([]bool{false, true}, round) {
-			all = append(all, &run{Checkpoints: checkpoints, Mean: mean.Seconds(), Round: round})
+		for _, g := range rounds.Order([]guard{noGuard, checkpoints, memory}, round) {
+			all = append(all, &run{Guard: g, Mean: mean.Seconds(), Round: round})
 		}
 	}
 	return all
@@ -130,8 +149,8 @@ func (s *session) trial(ctx context.Context, t trial, limit time.Duration) (*obs
 	return o, nil
 }
 
-// calibrate measures the costs of the job: its time without failures, that of its checkpoints, and
-// that of a restart.
+// calibrate measures the costs of the job: its time without failures, that of its checkpoints and copies,
+// and that of a restart.
 func (s *session) calibrate(ctx context.Context) error {
 	limit := s.options.Longest
 	fmt.Fprintln(s.progress, "no failures, no checkpoints")
@@ -139,32 +158,71 @@ func (s *session) calibrate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(s.progress, "no failures")
-	saved, err := s.trial(ctx, trial{every: s.options.Every}, limit)
+	work := plain.wall()
+	without := scenario{Work: work, Superstep: work / float64(s.options.Steps)}
+	saved, err := s.calibrateCheckpoints(ctx, without)
 	if err != nil {
 		return err
+	}
+	copied, err := s.calibrateMemory(ctx, without)
+	if err != nil {
+		return err
+	}
+	without.Down, without.Restart = saved.Down, saved.Restart // all workers are restarted in both cases
+	s.Costs = []costs{{Guard: noGuard, scenario: without}, saved, copied}
+	fmt.Fprintf(s.progress, "costs: %+v\n", s.Costs)
+	return nil
+}
+
+// calibrateCheckpoints measures the costs with checkpoints.
+func (s *session) calibrateCheckpoints(ctx context.Context, job scenario) (c costs, err error) {
+	fmt.Fprintln(s.progress, "no failures, checkpoints")
+	saved, err := s.trial(ctx, trial{every: s.options.Every}, s.options.Longest)
+	if err != nil {
+		return c, err
 	}
 	cost, write := saved.checkpoints(s.options.Every)
 	if len(cost) == 0 {
-		return fmt.Errorf("no checkpoint was seen in %d supersteps: want a smaller --every", s.options.Steps)
+		return c, fmt.Errorf("no checkpoint was seen in %d supersteps: want a smaller --every", s.options.Steps)
 	}
-	work := plain.wall()
-	s.Costs = scenario{
-		Work: work, Superstep: work / float64(s.options.Steps), Every: s.options.Every,
-		Checkpoint: max(0, rounds.Median(cost)), Write: max(0, rounds.Median(write)),
-	}
-	fmt.Fprintln(s.progress, "failures at fixed times")
-	killed, err := s.trial(ctx, trial{every: s.options.Every, seed: s.options.Seed, failures: regularly(max(work/5, 1), restarts)}, 4*limit)
+	c = costs{Guard: checkpoints, scenario: job}
+	c.Every, c.Checkpoint, c.Write = s.options.Every, max(0, rounds.Median(cost)), max(0, rounds.Median(write))
+	_, err = s.calibrateRestarts(ctx, &c, trial{every: s.options.Every})
+	return c, err
+}
+
+// calibrateMemory measures the costs with states in memory. How often they are copied follows from the
+// supersteps that are done again after failures.
+func (s *session) calibrateMemory(ctx context.Context, job scenario) (c costs, err error) {
+	fmt.Fprintln(s.progress, "no failures, states in memory")
+	copied, err := s.trial(ctx, trial{copies: true}, s.options.Longest)
 	if err != nil {
-		return err
+		return c, err
 	}
-	down, restart := killed.recoveries()
-	if len(down) == 0 {
-		return fmt.Errorf("no worker was killed in %.1f s: want more --steps", killed.wall())
+	c = costs{Guard: memory, scenario: job}
+	killed, err := s.calibrateRestarts(ctx, &c, trial{copies: true})
+	if err != nil {
+		return c, err
 	}
-	s.Costs.Down, s.Costs.Restart, s.Downs, s.Restarts = rounds.Median(down), rounds.Median(restart), down, restart
-	fmt.Fprintf(s.progress, "costs: %+v\n", s.Costs)
-	return nil
+	c.Every = 1 + int(math.Round(2*float64(killed.repeated())/float64(killed.hits())))
+	c.Checkpoint = max(0, copied.wall()-job.Work) * float64(c.Every) / float64(s.options.Steps)
+	return c, nil
+}
+
+// calibrateRestarts measures what restarts take.
+func (s *session) calibrateRestarts(ctx context.Context, c *costs, t trial) (*observation, error) {
+	fmt.Fprintf(s.progress, "failures at fixed times, %s\n", c.Guard)
+	t.seed, t.failures = s.options.Seed, regularly(max(c.Work/5, 1), restarts)
+	killed, err := s.trial(ctx, t, 4*s.options.Longest)
+	if err != nil {
+		return nil, err
+	}
+	c.Downs, c.Restarts = killed.recoveries()
+	if len(c.Downs) == 0 || killed.hits() == 0 {
+		return nil, fmt.Errorf("no worker was killed in %.1f s: want more --steps", killed.wall())
+	}
+	c.Down, c.Restart = rounds.Median(c.Downs), rounds.Median(c.Restarts)
+	return killed, nil
 }
 
 // restarts is the number of restarts that are measured.
@@ -193,38 +251,41 @@ func mean(all []float64) float64 {
 	return sum / float64(len(all))
 }
 
-// variants returns the variants that are measured.
-func (s *session) variants() []variant {
-	without := s.Costs
-	without.Every, without.Checkpoint, without.Write = 0, 0, 0
-	return []variant{
-		{Name: "no checkpoints", of: func(float64) scenario { return without }},
-		{Name: fmt.Sprintf("checkpoints every %d supersteps", s.Costs.Every), of: func(float64) scenario { return s.Costs }},
+// variants returns the variants that are measured, in the order of Costs.
+func (m *measured) variants() (all []variant) {
+	for _, c := range m.Costs {
+		name := string(c.Guard)
+		if c.Guard == checkpoints {
+			name = fmt.Sprintf("checkpoints every %d supersteps", c.Every)
+		}
+		all = append(all, variant{Name: name, of: func(float64) scenario { return c.scenario }})
 	}
+	return all
 }
 
 // run runs the job with injected failures, unless that would take too long by the simulation.
 // Rounds have different failures.
 func (s *session) run(ctx context.Context, r *run) error {
 	failures := func() *poisson { return newPoisson(r.Mean, s.options.Seed, uint64(r.Round)) }
-	scenario := s.variants()[0].of(r.Mean)
-	if r.Checkpoints {
-		scenario = s.Costs
+	scenario := s.of(r.Guard).scenario
+	t := trial{copies: r.Guard == memory, seed: uint64(r.Round), failures: failures().next}
+	if r.Guard == checkpoints {
+		t.every = scenario.Every
 	}
 	longest := s.options.Longest.Seconds()
 	r.Predicted = scenario.run(failures().next, longest)
 	r.LeftOut = !r.Predicted.Finished || r.Predicted.Wall > longest
 	s.Runs = append(s.Runs, r)
-	fmt.Fprintf(s.progress, "a failure every %v s, checkpoints %v, round %d: %.1f s by the simulation\n", r.Mean, r.Checkpoints, r.Round+1, r.Predicted.Wall)
+	fmt.Fprintf(s.progress, "a failure every %v s, %s, round %d: %.1f s by the simulation\n", r.Mean, r.Guard, r.Round+1, r.Predicted.Wall)
 	if r.LeftOut {
 		return nil
 	}
-	o, err := s.trial(ctx, trial{every: scenario.Every, seed: uint64(r.Round), failures: failures().next}, 4*s.options.Longest)
+	o, err := s.trial(ctx, t, 4*s.options.Longest)
 	if err != nil {
-		return fmt.Errorf("a failure every %v s, checkpoints %v, round %d: %w", r.Mean, r.Checkpoints, r.Round+1, err)
+		return fmt.Errorf("a failure every %v s, %s, round %d: %w", r.Mean, r.Guard, r.Round+1, err)
 	}
 	r.Wall, r.Failures, r.Repeated = o.wall(), o.hits(), o.repeated()
-	scenario.Superstep = mean(o.supersteps(scenario.Every))
+	scenario.Superstep = mean(o.supersteps(t.every))
 	scenario.Work = scenario.Superstep * float64(s.options.Steps)
 	r.Superstep, r.Goodput = scenario.Superstep, scenario.Work/r.Wall
 	r.Simulated = scenario.Work / scenario.run(failures().next, patience*scenario.Work).Wall

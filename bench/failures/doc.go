@@ -11,13 +11,13 @@
 // The first part is a simulation, which is a function of its seed. The workers of a job fail
 // independently, each after an exponentially distributed time. Without checkpoints, a job begins
 // again at superstep 1. With them, it goes on after the last complete one. All workers are
-// restarted in both cases, and may fail while they start. A last curve is a projection of what
-// is not built: surviving workers keep the state in memory, and repeat only the superstep that
-// failed. The constants long and failover have the assumed times. Tests compare the simulation
-// with closed forms.
+// restarted in both cases, and may fail while they start. With states in memory, the job goes on after the
+// last superstep that was copied, and only the lost worker is new. The variable long and the function
+// inMemory have the assumed times. Tests compare the simulation with closed forms.
 //
 // The second part runs jobs on a cluster on this machine: a job manager, two task managers, and
-// a worker process on each. Workers are killed by SIGKILL after exponentially distributed times,
+// a worker process on each. The states of the job are saved in checkpoints, copied to the memory of the
+// other worker, or lost with any worker. Workers are killed by SIGKILL after exponentially distributed times,
 // which depend only on the seed. The supersteps wait instead of computing, so that other load on
 // the machine matters little. First the costs are measured: of a superstep, a checkpoint and a
 // restart. Then each run is compared with the simulation of the same job, with these costs and

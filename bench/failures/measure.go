@@ -22,6 +22,8 @@ import (
 type trial struct {
 	job   jobArgs
 	every int // supersteps between two checkpoints; 0 means none
+	// copies says that states are copied to the memory of the other worker.
+	copies bool
 	// failures returns the time of the first failure after a time. Times are in seconds from the
 	// first superstep, and infinite if there is none. nil means that nothing is killed.
 	failures func(after float64) float64
@@ -59,9 +61,12 @@ func (c *cluster) run(ctx context.Context, t trial, dir string, limit time.Durat
 	options := []engine.Option{
 		engine.Cluster(c.address), engine.ClusterTokenFile(c.token), engine.Parallelism(taskManagers * slots),
 		// An attempt that has run at all is stable, so that the delay is never doubled.
-		engine.Copies(0), // the curves compare checkpoints
+		engine.Copies(0),
 		engine.Restarts(engine.Restart{Delay: restartDelay, Window: time.Millisecond}),
 		engine.OnProgress(o.progress),
+	}
+	if t.copies {
+		options = append(options, engine.Copies(1))
 	}
 	checkpoints := filepath.Join(dir, "checkpoints")
 	if t.every > 0 {

@@ -28,18 +28,17 @@ func (r *results) draw(path string) error {
 	if r.Measured == nil {
 		return picture.SaveRow(path, 6*vg.Inch, 4.5*vg.Inch, left)
 	}
-	title := fmt.Sprintf("%.0f s of supersteps on a cluster: runs (points), simulation (lines)", r.Measured.Costs.Work)
-	right, err := newPlot(title, r.Measured.Expected, r.Measured.Runs)
+	title := fmt.Sprintf("%.0f s of supersteps on a cluster: runs (points), simulation (lines)", r.Measured.of(noGuard).Work)
+	right, err := newPlot(title, r.Measured.Expected, r.Measured)
 	if err != nil {
 		return err
 	}
 	return picture.SaveRow(path, 11*vg.Inch, 4.5*vg.Inch, left, right)
 }
 
-// newPlot returns a plot of curves. If there are runs, each of them is a point, the first curve is
-// of those without checkpoints, the second of those with them, and the range of 90 % of the
-// simulated jobs is shaded.
-func newPlot(title string, curves []curve, runs []*run) (*plot.Plot, error) {
+// newPlot returns a plot of curves. If m is not nil, each of its runs is a point, the curves are those of
+// its costs, and the range of 90 % of the simulated jobs is shaded.
+func newPlot(title string, curves []curve, m *measured) (*plot.Plot, error) {
 	p := picture.New(title, "mean time between failures of the job", "goodput")
 	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, plot.TickerFunc(timeTicks)
 	p.Y.Min, p.Y.Tick.Marker = 0, plot.TickerFunc(shareTicks)
@@ -47,17 +46,20 @@ func newPlot(title string, curves []curve, runs []*run) (*plot.Plot, error) {
 	p.Legend.Top, p.Legend.Left, p.Legend.XOffs = true, true, vg.Points(6)
 	p.Add(plotter.NewGrid())
 	for i, c := range curves {
-		if err := c.add(p, colours[i%len(colours)], pointsOf(runs, i == 1)); err != nil {
+		if err := c.add(p, colours[i%len(colours)], m.points(i)); err != nil {
 			return nil, fmt.Errorf("plot: %s: %w", c.Name, err)
 		}
 	}
 	return p, nil
 }
 
-// pointsOf returns the points of the runs with checkpoints, or of those without.
-func pointsOf(runs []*run, checkpoints bool) (xys plotter.XYs) {
-	for _, r := range runs {
-		if !r.LeftOut && r.Checkpoints == checkpoints {
+// points returns the points of the runs that belong to curve i.
+func (m *measured) points(i int) (xys plotter.XYs) {
+	if m == nil {
+		return nil
+	}
+	for _, r := range m.Runs {
+		if !r.LeftOut && r.Guard == m.Costs[i].Guard {
 			xys = append(xys, plotter.XY{X: r.Mean, Y: r.Goodput})
 		}
 	}
@@ -78,14 +80,9 @@ func (c *curve) add(p *plot.Plot, colour color.RGBA, runs plotter.XYs) error {
 		return err
 	}
 	line.Color, line.Width = colour, vg.Points(1.5)
-	name := c.Name
-	if c.Projection {
-		line.Dashes = []vg.Length{vg.Points(5), vg.Points(3)}
-		name += " (not built)"
-	}
 	if len(runs) == 0 {
 		p.Add(line)
-		p.Legend.Add(name, line)
+		p.Legend.Add(c.Name, line)
 		return nil
 	}
 	shade, err := plotter.NewPolygon(area)
@@ -99,7 +96,7 @@ func (c *curve) add(p *plot.Plot, colour color.RGBA, runs plotter.XYs) error {
 	}
 	points.GlyphStyle = draw.GlyphStyle{Color: colour, Radius: vg.Points(3), Shape: draw.CircleGlyph{}}
 	p.Add(shade, line, points)
-	p.Legend.Add(name, line, points)
+	p.Legend.Add(c.Name, line, points)
 	return nil
 }
 

@@ -79,17 +79,22 @@ func TestParseTrace(t *testing.T) {
 func fakeResults() *results {
 	small := scenario{Work: 10, Superstep: 1, Down: 0.5, Restart: 0.5, Every: 2, Checkpoint: 0.1}
 	all := variants(small)
+	none := all[0].of(0)
 	return &results{
 		Simulated: simulated(all, spread(60, 600, 3), 10, 1),
 		Table:     simulated(all, jobMeans(), 10, 1),
 		Measured: &measured{
-			CPUs: 2, Load: [2]float64{1, 2.5}, Costs: small, Downs: []float64{0.5, 0.25, 4}, Restarts: []float64{0.5, 0.5, 0.5},
-			Runs: []*run{
-				{Checkpoints: true, Mean: 12, Predicted: outcome{Wall: 12.5, Failures: 1, Finished: true}, Wall: 12.6, Failures: 1, Repeated: 2, Goodput: 0.79, Simulated: 0.8},
-				{Mean: 12, Predicted: outcome{Wall: 20, Failures: 2, Finished: true}, Wall: 19, Failures: 2, Repeated: 9, Goodput: 0.52, Simulated: 0.5},
-				{Mean: 0.25, Predicted: outcome{Wall: 50, Failures: 100}, LeftOut: true},
+			CPUs: 2, Load: [2]float64{1, 2.5}, Costs: []costs{
+				{Guard: noGuard, scenario: none}, {checkpoints, small, []float64{0.5, 0.25, 4}, []float64{0.5, 0.5, 0.5}},
+				{memory, inMemory(small), []float64{0.5, 0.75}, []float64{0.5, 0.25}},
 			},
-			Expected: simulated(all[:2], spread(5, 20, 3), 10, 1),
+			Runs: []*run{
+				{Guard: memory, Mean: 12, Predicted: outcome{Wall: 11.5, Failures: 1, Finished: true}, Wall: 11.6, Failures: 1, Repeated: 1, Goodput: 0.86, Simulated: 0.86},
+				{Guard: checkpoints, Mean: 12, Predicted: outcome{Wall: 12.5, Failures: 1, Finished: true}, Wall: 12.6, Failures: 1, Repeated: 2, Goodput: 0.79, Simulated: 0.8},
+				{Guard: noGuard, Mean: 12, Predicted: outcome{Wall: 20, Failures: 2, Finished: true}, Wall: 19, Failures: 2, Repeated: 9, Goodput: 0.52, Simulated: 0.5},
+				{Guard: noGuard, Mean: 0.25, Predicted: outcome{Wall: 50, Failures: 100}, LeftOut: true},
+			},
+			Expected: simulated(all[:3], spread(5, 20, 3), 10, 1),
 		},
 	}
 }
@@ -107,20 +112,21 @@ func TestResults(t *testing.T) {
 	require.NoError(t, r.print(&again))
 	require.Equal(t, printed.String(), again.String())
 	for _, want := range []string{
-		"By the medians of 3 restarts, workers are deployed 0.50 s after a failure (4.00 s at most) and compute 0.50 s later (0.50 s at most).",
+		"States in memory are copied about every 1 supersteps.",
+		"| checkpoints | 3 | 0.50 s (median), 4.00 s (slowest) | 0.50 s, 0.50 s |", "| states in memory | 2 | 0.50 s (median), 0.75 s (slowest) | ",
 		"| workers | a failure every | no checkpoints | checkpoints every 30 s |", "| 4096 | 10.5 min | ",
-		"| 12 s | none | 2 | 9 | 19.0 s | 52.0 % | 50.0 % | ", "| 12 s | every 2 supersteps | 1 | 2 | 12.6 s | 79.0 % | 80.0 % | ",
-		"| 0.25 s | none | – | – | – | – | less than 20.0 % | < 1.0 %, < 1.0 % to < 1.0 % |",
-		"The goodput of 2 runs differs from that of the simulation with the same failures by 1.0 percentage points at the median and 2.0 at most.",
+		"| 12 s | no checkpoints | 2 | 9 | 19.0 s | 52.0 % | 50.0 % | ", "| 12 s | checkpoints | 1 | 2 | 12.6 s | 79.0 % | 80.0 % | ",
+		"| 12 s | states in memory | 1 | 1 | 11.6 s | 86.0 % | 86.0 % | ", "| 0.25 s | no checkpoints | – | – | – | – | less than 20.0 % | < 1.0 %, < 1.0 % to < 1.0 % |",
+		"The goodput of 3 runs differs from that of the simulation with the same failures by 1.0 percentage points at the median and 2.0 at most.",
 	} {
 		require.Contains(t, printed.String(), want)
 	}
-	require.Less(t, strings.Index(printed.String(), "| 0.25 s"), strings.Index(printed.String(), "| 12 s | every"))
+	require.Less(t, strings.Index(printed.String(), "| 0.25 s"), strings.Index(printed.String(), "| 12 s | checkpoints"))
 
 	require.NoError(t, r.draw(o.Out))
 	text, err := os.ReadFile(o.Out)
 	require.NoError(t, err)
-	for _, want := range []string{"no checkpoints", "Young", "(not built)", "runs (points)", ">10 min<", ">10 s<", ">100 %<"} {
+	for _, want := range []string{"no checkpoints", "Young", "states in memory", "runs (points)", ">10 min<", ">10 s<", ">100 %<"} {
 		require.Contains(t, string(text), want)
 	}
 	r.Measured = nil

@@ -52,6 +52,17 @@ func (r *results) check() error {
 			return errors.New("it has a curve without points")
 		}
 	}
+	if r.Measured == nil {
+		return nil
+	}
+	known := func(g guard) bool {
+		return slices.ContainsFunc(r.Measured.Costs, func(c costs) bool { return c.Guard == g })
+	}
+	for _, run := range append([]*run{{Guard: noGuard}, {Guard: checkpoints}, {Guard: memory}}, r.Measured.Runs...) {
+		if !known(run.Guard) {
+			return fmt.Errorf("it has no costs with guard %q", run.Guard)
+		}
+	}
 	return nil
 }
 
@@ -86,29 +97,29 @@ func (r *results) print(w io.Writer) error {
 }
 
 func (m *measured) print(t *printer) {
-	c := m.Costs
+	job, saved, copied := m.of(noGuard), m.of(checkpoints), m.of(memory)
 	t.line("\nOn a cluster of %d task managers with %d slots, %d CPUs, load average %.1f to %.1f. Without failures, the job takes %.2f s, %.1f ms for each superstep. "+
-		"A checkpoint stops it for %.1f ms and is complete %.0f ms later. By the medians of %d restarts, workers are deployed %.2f s after a failure (%.2f s at most) and compute %.2f s later (%.2f s at most).\n",
-		taskManagers, slots, m.CPUs, m.Load[0], m.Load[1], c.Work, 1e3*c.Superstep, 1e3*c.Checkpoint, 1e3*c.Write, len(m.Downs), c.Down, most(m.Downs), c.Restart, most(m.Restarts))
-	t.line("| a failure every | checkpoints | failures | supersteps again | time | goodput | simulated with these failures | expected, 90 %% of jobs |")
+		"A checkpoint stops it for %.1f ms and is complete %.0f ms later. States in memory are copied about every %d supersteps.\n",
+		taskManagers, slots, m.CPUs, m.Load[0], m.Load[1], job.Work, 1e3*job.Superstep, 1e3*saved.Checkpoint, 1e3*saved.Write, copied.Every)
+	t.line("| restarts with | number | deployed after a failure | compute after that |\n|---|---|---|---|")
+	for _, c := range []*costs{saved, copied} {
+		t.line("| %s | %d | %.2f s (median), %.2f s (slowest) | %.2f s, %.2f s |", c.Guard, len(c.Downs), c.Down, most(c.Downs), c.Restart, most(c.Restarts))
+	}
+	t.line("\n| a failure every | guard | failures | supersteps again | time | goodput | simulated with these failures | expected, 90 %% of jobs |")
 	t.line("|---|---|---|---|---|---|---|---|")
 	for _, r := range m.sorted() {
-		with, expected := "none", m.Costs
-		if expected.Every, expected.Checkpoint, expected.Write = 0, 0, 0; r.Checkpoints {
-			with, expected = fmt.Sprintf("every %d supersteps", c.Every), c
-		}
-		e := expected.simulate(r.Mean, expectedJobs, 1)
+		e := m.of(r.Guard).simulate(r.Mean, expectedJobs, 1)
 		got := "– | – | – | –"
 		if !r.LeftOut {
 			got = fmt.Sprintf("%d | %d | %.1f s | %s", r.Failures, r.Repeated, r.Wall, percent(r.Goodput))
 		}
 		predicted := percent(r.Simulated)
 		if r.LeftOut {
-			if predicted = percent(c.Work / r.Predicted.Wall); !r.Predicted.Finished {
+			if predicted = percent(job.Work / r.Predicted.Wall); !r.Predicted.Finished {
 				predicted = "less than " + predicted
 			}
 		}
-		t.line("| %s | %s | %s | %s | %s, %s to %s |", duration(r.Mean), with, got, predicted, orLess(e.Goodput), orLess(e.Low), orLess(e.High))
+		t.line("| %s | %s | %s | %s | %s, %s to %s |", duration(r.Mean), r.Guard, got, predicted, orLess(e.Goodput), orLess(e.Low), orLess(e.High))
 	}
 	if off, n := m.errors(); n > 0 {
 		t.line("\nThe goodput of %d runs differs from that of the simulation with the same failures by %.1f percentage points at the median and %.1f at most.", n, 100*rounds.Median(off), 100*slices.Max(off))
@@ -129,14 +140,9 @@ const expectedJobs = 1000
 // sorted returns the runs in the order of the printed table.
 func (m *measured) sorted() []*run {
 	all := slices.Clone(m.Runs)
+	order := func(g guard) int { return slices.IndexFunc(m.Costs, func(c costs) bool { return c.Guard == g }) }
 	slices.SortStableFunc(all, func(a, b *run) int {
-		if a.Checkpoints != b.Checkpoints {
-			if a.Checkpoints {
-				return 1
-			}
-			return -1
-		}
-		return cmp.Or(cmp.Compare(a.Mean, b.Mean), cmp.Compare(a.Round, b.Round))
+		return cmp.Or(cmp.Compare(order(a.Guard), order(b.Guard)), cmp.Compare(a.Mean, b.Mean), cmp.Compare(a.Round, b.Round))
 	})
 	return all
 }
