@@ -43,21 +43,7 @@ func (w *Worker) Continue(held [][]byte, ended []string) error {
 			return fmt.Errorf("what worker %d has kept of an earlier run: %w", i, err)
 		}
 	}
-	made := make(map[plan.NodeID][]bool)
-	reports := make(map[plan.NodeID][]bool) // shards for which this worker is the first that has made them
-	for i := range all {
-		for _, n := range all[i].Made {
-			if made[n.Node] == nil {
-				made[n.Node], reports[n.Node] = make([]bool, r.plan.Shards), make([]bool, r.plan.Shards)
-			}
-			for _, shards := range n.Shards {
-				for shard := shards.Lo; shard < shards.Hi; shard++ {
-					reports[n.Node][shard] = !made[n.Node][shard] && i == r.part.Worker || reports[n.Node][shard]
-					made[n.Node][shard] = true
-				}
-			}
-		}
-	}
+	made, reports := madeBefore(r.plan, all, r.part.Worker)
 	c := &continuation{kept: keptRows(r.plan, r.hosts, all), sides: heldSides(r.plan, all)}
 	for i := range all {
 		for _, node := range all[i].Ends {
@@ -66,9 +52,41 @@ func (w *Worker) Continue(held [][]byte, ended []string) error {
 			}
 		}
 	}
-	c.leftOut = leftOut(r.plan, ended, all, c.sides)
+	c.leaveOut(r, ended, all)
+	c.toMake = shardsToMake(r.plan, c.kept, c.leftOut, func(n plan.NodeID, shard int) bool { return made[n] != nil && made[n][shard] })
+	r.continued = c
+	r.env.Retained.report(r.plan, c.toMake, reports)
+	if err := r.takeSides(); err != nil {
+		return err
+	}
+	return r.env.Retained.releaseUnused(r)
+}
+
+// madeBefore returns, by operator, the shards that workers have made, and those for which the given worker
+// is the first that has made them, so that it reports them.
+func madeBefore(p *plan.Plan, held []holding, worker int) (made, reports map[plan.NodeID][]bool) {
+	made, reports = make(map[plan.NodeID][]bool), make(map[plan.NodeID][]bool)
+	for i := range held {
+		for _, n := range held[i].Made {
+			if made[n.Node] == nil {
+				made[n.Node], reports[n.Node] = make([]bool, p.Shards), make([]bool, p.Shards)
+			}
+			for _, shards := range n.Shards {
+				for shard := shards.Lo; shard < shards.Hi; shard++ {
+					reports[n.Node][shard] = !made[n.Node][shard] && i == worker || reports[n.Node][shard]
+					made[n.Node][shard] = true
+				}
+			}
+		}
+	}
+	return made, reports
+}
+
+// leaveOut finds the queues that need not run, and the side inputs that are sent in their place.
+func (c *continuation) leaveOut(r *run, ended []string, held []holding) {
+	c.leftOut = leftOut(r.plan, ended, held, c.sides)
 	for queue, out := range c.leftOut {
-		if out && reporter(all, queue) == r.part.Worker {
+		if out && reporter(held, queue) == r.part.Worker {
 			r.passed = append(r.passed, queue)
 		}
 	}
@@ -78,13 +96,6 @@ func (w *Worker) Continue(held [][]byte, ended []string) error {
 			delete(c.sides, i) // the queue runs, and gives its rows to all
 		}
 	}
-	c.toMake = shardsToMake(r.plan, c.kept, c.leftOut, func(n plan.NodeID, shard int) bool { return made[n] != nil && made[n][shard] })
-	r.continued = c
-	r.env.Retained.report(r.plan, c.toMake, reports)
-	if err := r.takeSides(); err != nil {
-		return err
-	}
-	return r.env.Retained.releaseUnused(r)
 }
 
 // keepsRowsOf reports whether a queue has kept rows that depend on those of an operator.
