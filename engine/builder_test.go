@@ -173,6 +173,8 @@ func TestOptionsThatCannotBeUsed(t *testing.T) {
 		"--checkpoint-fail-after is -1s: want a positive time":                                                                                             CheckpointFailAfter(-time.Second),
 		"--resume needs --checkpoint-dir, the directory with the checkpoints of the run to continue":                                                       Resume(true),
 		"--checkpoint require: no state is saved that a queue could continue from: give --checkpoint-dir, or run on a cluster with --copies of at least 1": RequireCheckpoints(true),
+		"--priority is for jobs on a cluster: say which with --cluster host:port":                                                                          Priority(0),
+		"--priority is 6: want -5 to 5, where higher ones get slots first":                                                                                 Priority(6),
 		"--checkpoint-every and --checkpoint-fail-after need --checkpoint-dir":                                                                             CheckpointFailAfter(time.Second),
 		"--checkpoint-dir is gs://bucket/x: want a directory or s3://BUCKET/PREFIX":                                                                        CheckpointDir("gs://bucket/x"),
 	} {

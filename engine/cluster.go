@@ -19,6 +19,8 @@ type clusterConfig struct {
 	detach       bool
 	workerBinary string
 	waitTimeout  time.Duration
+	priority     int
+	prioritySet  bool
 	restart      wire.Restart
 	restarts     bool // restart was set
 	copies       int
@@ -87,6 +89,20 @@ func Detach() Option { return func(c *config) { c.cluster.detach = true } }
 // WorkerBinary sets the path of a build of this program that is sent to the cluster, for a
 // cluster of another platform. The default is the running executable.
 func WorkerBinary(path string) Option { return func(c *config) { c.cluster.workerBinary = path } }
+
+// Priority sets the priority of the job on a cluster, from MinPriority to MaxPriority; the default is
+// 0. Of the jobs that wait for slots, one of a higher priority gets them first, and so it does when
+// elastic jobs get more slots than their least. No job is stopped for another, and a job that has waited
+// for long comes before later jobs of a higher priority.
+func Priority(p int) Option {
+	return func(c *config) { c.cluster.priority, c.cluster.prioritySet = p, true }
+}
+
+// Bounds of Priority.
+const (
+	MinPriority = wire.MinPriority
+	MaxPriority = wire.MaxPriority
+)
 
 // WaitTimeout limits the time that a job waits for slots on a cluster. After that time the job
 // fails with an error that says how many slots were missing. 0, the default, means no limit.
@@ -166,12 +182,18 @@ func (c *clusterConfig) check() error {
 	if err := c.restart.Check(); err != nil {
 		return bad(err.Error())
 	}
+	if err := wire.CheckPriority(c.priority); err != nil {
+		return bad(err.Error())
+	}
 	if c.address == "" {
 		if c.detach {
 			return bad("--detach leaves a job to a cluster: say which with --cluster host:port")
 		}
 		if c.copiesSet {
 			return bad("--copies is for jobs on a cluster: say which with --cluster host:port")
+		}
+		if c.prioritySet {
+			return bad("--priority is for jobs on a cluster: say which with --cluster host:port")
 		}
 		if c.restarts {
 			return bad("--restart and its settings are for jobs on a cluster: say which with --cluster host:port")

@@ -192,7 +192,7 @@ func (r *clusterRun) spec() (*wire.JobSpec, error) {
 	spec := &wire.JobSpec{
 		Name: r.name, Args: r.args, Dir: dir,
 		Parallelism: parallelism, MinParallelism: c.minParallelism, Shards: c.shards, Seed: c.seed,
-		Attached: !c.cluster.detach, WaitTimeout: c.cluster.waitTimeout, Restart: c.cluster.restart, Version: wire.Version,
+		Attached: !c.cluster.detach, Priority: c.cluster.priority, WaitTimeout: c.cluster.waitTimeout, Restart: c.cluster.restart, Version: wire.Version,
 		Run: wire.RunOptions{
 			BatchRows: c.batchRows, IfExists: c.ifExists.String(), CheckBroadcasts: c.checkBroadcasts, CheckState: c.checkState,
 			LogLevel: logLevel(c.logger), Copies: c.cluster.wireCopies(), RequireCheckpoints: c.checkpoints.require,

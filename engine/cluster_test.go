@@ -39,7 +39,7 @@ func TestClusterRun(t *testing.T) {
 	offerAll(t, squares)
 	f := newFakeCluster(t, ranSquares)
 	args := squaresArgs{N: 4}
-	result, err := Run(t.Context(), squares, args, f.options(Seed(7), Parallelism(2), BatchRows(10), IfExists(Replace), MemoryBudget(1<<20), WaitTimeout(time.Minute),
+	result, err := Run(t.Context(), squares, args, f.options(Seed(7), Parallelism(2), BatchRows(10), IfExists(Replace), MemoryBudget(1<<20), WaitTimeout(time.Minute), Priority(-2), RequireCheckpoints(true),
 		Restarts(Restart{Strategy: FixedDelay, Attempts: 2, Delay: time.Second}))...)
 	require.NoError(t, err)
 	defer result.Release()
@@ -70,9 +70,9 @@ func TestClusterRun(t *testing.T) {
 	require.Equal(t, wire.Build(), spec.Build)
 	spec.Graph, spec.Args, spec.Artifact, spec.Build, spec.Platform, spec.Dir = nil, nil, "", "", wire.Platform{}, ""
 	require.Equal(t, wire.JobSpec{
-		Name: "squares", Parallelism: 2, Shards: 8, Seed: 7, Attached: true, WaitTimeout: time.Minute, Version: wire.Version,
+		Name: "squares", Parallelism: 2, Shards: 8, Seed: 7, Attached: true, Priority: -2, WaitTimeout: time.Minute, Version: wire.Version,
 		Restart: wire.Restart{Strategy: wire.RestartFixedDelay, Attempts: 2, Delay: time.Second},
-		Run:     wire.RunOptions{BatchRows: 10, Memory: 1 << 19, IfExists: "replace", LogLevel: "off"},
+		Run:     wire.RunOptions{BatchRows: 10, Memory: 1 << 19, IfExists: "replace", LogLevel: "off", RequireCheckpoints: true},
 	}, spec)
 	require.Equal(t, []bool{true}, f.attached)
 }

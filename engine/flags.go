@@ -131,6 +131,7 @@ type clusterFlags struct {
 	Insecure     bool          `help:"Talk to a job manager on another machine without TLS: anyone on the network can read the token."`
 	WorkerBinary string        `placeholder:"FILE" help:"This program, built for the cluster's platform (default: this executable)."`
 	Copies       int           `placeholder:"N" default:"1" help:"Other workers in whose memory each worker keeps copies of the states of queues, from which the job continues after a loss: 0 to 3 (default: 1)."`
+	Priority     int           `placeholder:"N" default:"0" help:"Priority among the jobs that wait for slots, from ${min_priority} to ${max_priority}: higher ones come first, and stop no other job (default: 0)."`
 	WaitTimeout  time.Duration `placeholder:"TIME" help:"Give up a job that has waited for slots this long, such as 10m (default: wait for ever)."`
 	restartFlags
 }
@@ -193,6 +194,7 @@ func (c *clusterFlags) options() []Option {
 	given(c.Detach, Detach())
 	given(c.WorkerBinary != "", WorkerBinary(c.WorkerBinary))
 	given(c.WaitTimeout != 0, WaitTimeout(c.WaitTimeout))
+	given(c.Priority != 0, Priority(c.Priority))
 	given(c.Copies != wire.DefaultCopies, Copies(c.Copies))
 	return append(opts, c.restartFlags.options()...)
 }
@@ -321,6 +323,8 @@ func kongOptions() []kong.Option {
 
 		"checkpoint_every": DefaultCheckpointEvery.String(),
 		"mtbf":             strings.TrimSuffix(DefaultMTBF.String(), "0m0s"),
+		"min_priority":     strconv.Itoa(MinPriority),
+		"max_priority":     strconv.Itoa(MaxPriority),
 		"first_delay":      wire.DefaultFirstDelay.String(),
 		"restart_delay":    wire.DefaultRestartDelay.String(),
 		"restart_window":   wire.DefaultRestartWindow.String(),

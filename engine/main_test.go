@@ -183,6 +183,8 @@ func TestMainFailures(t *testing.T) {
 		{"checkpoints at half a superstep", "--checkpoint-every 1.5steps", exitUsage, `"1.5steps" is neither a time such as 30s`},
 		{"states that nobody saves", "--checkpoint require", exitUsage, "prog: error: --checkpoint require: no state is saved"},
 		{"no rule for checkpoints", "--checkpoint always", exitUsage, `--checkpoint must be one of "allow","require" but got "always"`},
+		{"a priority that there is not", "--cluster host --priority -6", exitUsage, "prog: error: --priority is -6: want -5 to 5, where higher ones get slots first\n"},
+		{"a priority in this process", "--priority -1", exitUsage, "prog: error: --priority is for jobs on a cluster: say which with --cluster host:port\n"},
 		{"resume from nowhere", "--resume", exitUsage, "--resume needs --checkpoint-dir"},
 		{"negative memory", "--memory -1GB", exitUsage, `--memory: "-1GB" is no size`},
 		{"negative nothing", "-1", exitUsage, "unknown flag -1"},

@@ -76,9 +76,10 @@ type Config struct {
 	Heartbeat time.Duration
 	Detection time.Duration
 	Lease     time.Duration
-	// Settle and ScaleInterval are passed to core.Config too.
+	// Settle, ScaleInterval and Ageing are passed to core.Config too.
 	Settle        time.Duration
 	ScaleInterval time.Duration
+	Ageing        time.Duration
 	// AttachGrace is how long the client of an attached job may be disconnected before the job
 	// is cancelled, and half of the time that it has after a start of the job manager; default
 	// 5 s.
@@ -116,7 +117,7 @@ func (c Config) withDefaults() (Config, error) {
 	}{
 		{"max-artifact", c.MaxArtifact}, {"artifact-cache", c.ArtifactCache}, {"max-result", c.MaxResult}, {"max-log", c.MaxLog},
 		{"keep-jobs", int64(c.KeepJobs)}, {"keep-bytes", c.KeepBytes}, {"min-free", c.MinFree}, {"heartbeat", int64(c.Heartbeat)}, {"detection", int64(c.Detection)}, {"lease", int64(c.Lease)},
-		{"settle", int64(c.Settle)}, {"scale-every", int64(c.ScaleInterval)},
+		{"settle", int64(c.Settle)}, {"scale-every", int64(c.ScaleInterval)}, {"ageing", int64(c.Ageing)},
 		{"attach-grace", int64(c.AttachGrace)}, {"write-timeout", int64(c.WriteTimeout)},
 	} {
 		if n.value < 0 {

@@ -196,6 +196,7 @@ func TestSubmissionsRefused(t *testing.T) {
 		"negative delay":    {func(s *wire.JobSpec) { s.Restart.Delay = -1 }, codes.InvalidArgument, "--restart-delay"},
 		"negative window":   {func(s *wire.JobSpec) { s.Restart.Window = -1 }, codes.InvalidArgument, "--restart-window"},
 		"unknown strategy":  {func(s *wire.JobSpec) { s.Restart.Strategy = 9 }, codes.InvalidArgument, "no restart strategy"},
+		"priority":          {func(s *wire.JobSpec) { s.Priority = wire.MaxPriority + 1 }, codes.InvalidArgument, "--priority is 6"},
 		"negative wait":     {func(s *wire.JobSpec) { s.WaitTimeout = -1 }, codes.InvalidArgument, "negative"},
 		"garbage graph":     {func(s *wire.JobSpec) { s.Graph = []byte("{{{") }, codes.InvalidArgument, "does not compile"},
 		"graph of another":  {func(s *wire.JobSpec) { s.Graph = graphOf(t, "other", 8) }, codes.InvalidArgument, `of job "other"`},

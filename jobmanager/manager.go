@@ -230,7 +230,7 @@ func (m *Manager) recover(records []record, cordons map[string]wire.Cordon) {
 	m.core = core.New(core.Config{
 		Cluster: rand.Text(), Build: m.config.Build, Started: m.began,
 		Heartbeat: m.config.Heartbeat, Detection: m.config.Detection, Lease: m.config.Lease,
-		Settle: m.config.Settle, ScaleInterval: m.config.ScaleInterval,
+		Settle: m.config.Settle, ScaleInterval: m.config.ScaleInterval, Ageing: m.config.Ageing,
 		Policy: m.config.Policy, Keep: m.config.KeepJobs, History: infos, Resume: resume, Doubts: doubts,
 		Cordons: cordons,
 	})

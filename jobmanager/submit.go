@@ -159,6 +159,8 @@ func (m *Manager) acceptable(s *wire.JobSpec) error {
 		why = fmt.Sprintf("parallelism %d is above the number of shards, %d, so that some subtasks would own none: lower --parallelism or raise --shards, which is part of the result", s.Parallelism, s.Shards)
 	case s.MinParallelism < 0 || s.MinParallelism > s.Parallelism:
 		why = fmt.Sprintf("parallelism %d to %d: want the smaller number first, and at least 1", s.MinParallelism, s.Parallelism)
+	case wire.CheckPriority(s.Priority) != nil:
+		why = wire.CheckPriority(s.Priority).Error()
 	case s.WaitTimeout < 0 || s.Run.BatchRows < 0 || s.Run.Memory < 0:
 		why = "a wait, a number of rows and a memory cannot be negative"
 	case s.Run.IfExists != "" && s.Run.IfExists != "fail" && s.Run.IfExists != "replace":

@@ -94,6 +94,7 @@ type JobInfo struct {
 	Artifact    string    `msgpack:"artifact" json:"artifact,omitempty"`
 	Build       string    `msgpack:"build,omitempty" json:"build,omitempty"`
 	Fingerprint string    `msgpack:"fingerprint" json:"fingerprint,omitempty"`
+	Priority    int       `msgpack:"priority,omitempty" json:"priority,omitempty"`
 	Submitted   time.Time `msgpack:"submitted" json:"submitted"`
 	Key         string    `msgpack:"key,omitempty" json:"-"`          // that of the SubmitRequest
 	Started     time.Time `msgpack:"started" json:"started,omitzero"` // time at which the job began to run on all workers

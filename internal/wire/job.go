@@ -67,11 +67,27 @@ type JobSpec struct {
 
 	// Attached says that the job is cancelled when its client disconnects.
 	Attached bool `msgpack:"attached"`
+	// Priority is from MinPriority to MaxPriority; a job of a higher one gets slots first.
+	Priority int `msgpack:"priority,omitempty"`
 	// WaitTimeout bounds the wait for slots; 0 means no limit.
 	WaitTimeout time.Duration `msgpack:"wait_timeout"`
 	// Restart says what happens if a worker is lost; zero means the defaults.
 	Restart Restart `msgpack:"restart"`
 	Version int     `msgpack:"version"` // protocol version of the client
+}
+
+// Bounds of JobSpec.Priority.
+const (
+	MinPriority = -5
+	MaxPriority = 5
+)
+
+// CheckPriority returns an error if a job cannot have the priority.
+func CheckPriority(p int) error {
+	if p < MinPriority || p > MaxPriority {
+		return fmt.Errorf("--priority is %d: want %d to %d, where higher ones get slots first", p, MinPriority, MaxPriority)
+	}
+	return nil
 }
 
 // Allowed returns with how many subtasks the job may run, as its client has submitted it.
@@ -122,7 +138,7 @@ type JobState int
 const (
 	// JobResolving means that a worker resolves the facts that the client could not resolve.
 	JobResolving JobState = iota
-	// JobWaiting means that the job waits for slots, or for jobs that were submitted earlier.
+	// JobWaiting means that the job waits for slots, or for jobs before it.
 	JobWaiting
 	// JobDeploying means that the workers are being started and report their addresses.
 	JobDeploying

@@ -47,6 +47,7 @@ func (c *Core) takeUp(info wire.JobInfo, r Resumable) *job {
 	j.restarts.settings = r.Spec.Restart.WithDefaults()
 	j.restarts.restore(r.Continuation.Restarts, now)
 	c.jobs[info.ID] = j
+	c.enter(j)
 	c.live = append(c.live, j)
 	if info.State == wire.JobResolving || info.State == wire.JobWaiting {
 		j.queued, c.rethink, j.info.Workers, j.info.Detail = true, true, nil, ""

@@ -13,11 +13,25 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// TestArrivals submits 1,000 jobs at random times, elastic ones and others, to a cluster of 16 slots
-// on which workers do what they are told. All jobs must end. At any time, no job may have waited for
-// long in front of all others although it could have its slots, free ones or such as elastic jobs can
-// give back. Two task managers leave for a while.
+// TestArrivals submits 1,000 jobs of all priorities at random times, elastic ones and others, to a
+// cluster of 16 slots on which workers do what they are told: with time between them, and so often that
+// dozens wait. All jobs must end. At any time, no job may have waited for long in front of all others
+// although it could have its slots, free ones or such as elastic jobs can give back. No job may begin
+// before another that has waited longer, unless its priority is higher and it was submitted within the
+// time that this is worth. Two task managers leave for a while.
 func TestArrivals(t *testing.T) {
+	t.Run("some wait", func(t *testing.T) {
+		a := testArrivals(t, 2*time.Second)
+		require.Greater(t, a.grown, 30, "elastic jobs must have grown")
+		require.Greater(t, a.shrunk, 30, "elastic jobs must have shrunk")
+	})
+	t.Run("many wait", func(t *testing.T) {
+		a := testArrivals(t, 1200*time.Millisecond)
+		require.Greater(t, a.longest, 50, "jobs must have waited")
+	})
+}
+
+func testArrivals(t *testing.T, every time.Duration) *arrivals {
 	a := newArrivals(t)
 	draws := rand.New(rand.NewPCG(1, 2))
 	next, jobs := time.Duration(0), 0
@@ -25,7 +39,7 @@ func TestArrivals(t *testing.T) {
 		if a.now >= next && jobs < 1000 {
 			a.submit(jobs, draws)
 			jobs++
-			next = a.now + time.Duration(draws.ExpFloat64()*float64(2*time.Second))
+			next = a.now + time.Duration(draws.ExpFloat64()*float64(every))
 		}
 		switch a.now {
 		case 5 * time.Minute:
@@ -39,8 +53,26 @@ func TestArrivals(t *testing.T) {
 	for _, j := range a.core.Jobs() {
 		require.Equal(t, wire.JobFinished, j.State, "%s: %s", j.ID, j.Detail)
 	}
-	require.Greater(t, a.grown, 30, "elastic jobs must have grown")
-	require.Greater(t, a.shrunk, 30, "elastic jobs must have shrunk")
+	require.Greater(t, a.passed, 30, "jobs of a higher priority must have passed others")
+	t.Logf("%d grown, %d shrunk, %d passed, %d at once", a.grown, a.shrunk, a.passed, a.longest)
+	return a
+}
+
+// worth is what a level of priority is worth in these tests.
+const worth = 20 * time.Second
+
+// begins requires that no job that waits and was submitted before job id, which is deployed for the
+// first time, has been passed without right.
+func (a *arrivals) begins(id wire.JobID) {
+	priority, at := a.core.jobs[id].info.Priority, a.submitted[id]
+	for _, j := range a.core.live {
+		if j.info.Attempt > 0 || j.info.State != wire.JobWaiting || a.submitted[j.info.ID] >= at {
+			continue
+		}
+		before := at - a.submitted[j.info.ID]
+		require.LessOrEqual(a.t, before, time.Duration(priority-j.info.Priority)*worth, "%s of priority %d begins, and %s of priority %d was submitted %s before it", id, priority, j.info.ID, j.info.Priority, before)
+		a.passed++
+	}
 }
 
 // arrivals is a core with task managers of four slots whose workers obey at the next tick.
@@ -53,13 +85,16 @@ type arrivals struct {
 	work          map[wire.JobID]float64 // seconds of work that are left, on one slot
 	waiting       map[wire.JobID]time.Duration
 	lastP         map[wire.JobID]int
+	submitted     map[wire.JobID]time.Duration
 	grown, shrunk int
+	passed        int // number of times that a job began before one that had waited longer
+	longest       int // largest number of jobs at once that had not ended
 }
 
 func newArrivals(t *testing.T) *arrivals {
 	a := &arrivals{
-		t: t, core: New(Config{Keep: 2000, Settle: time.Second, ScaleInterval: 3 * time.Second}),
-		workers: map[wire.WorkerRef]int{}, work: map[wire.JobID]float64{}, waiting: map[wire.JobID]time.Duration{}, lastP: map[wire.JobID]int{},
+		t: t, core: New(Config{Keep: 2000, Settle: time.Second, ScaleInterval: 3 * time.Second, Ageing: worth}),
+		workers: map[wire.WorkerRef]int{}, work: map[wire.JobID]float64{}, waiting: map[wire.JobID]time.Duration{}, lastP: map[wire.JobID]int{}, submitted: map[wire.JobID]time.Duration{},
 	}
 	for conn := 1; conn <= 4; conn++ {
 		a.join(conn)
@@ -82,7 +117,8 @@ func (a *arrivals) leave(conn int) {
 func (a *arrivals) submit(number int, draws *rand.Rand) {
 	id := wire.JobID(fmt.Sprintf("j%04d", number))
 	spec := wire.JobSpec{Name: "job", Shards: 128, Restart: wire.Restart{Delay: 200 * time.Millisecond}}
-	spec.Parallelism = 1 + draws.IntN(8)
+	spec.Parallelism, spec.Priority = 1+draws.IntN(8), wire.MinPriority+draws.IntN(wire.MaxPriority-wire.MinPriority+1)
+	a.submitted[id] = a.now
 	if draws.IntN(3) > 0 {
 		spec.MinParallelism = 1 + draws.IntN(spec.Parallelism)
 	}
@@ -145,6 +181,9 @@ func (a *arrivals) step(e Event) {
 func (a *arrivals) obey(s Send) {
 	if d := s.Message.Deploy; d != nil {
 		a.workers[d.WorkerRef] = s.Conn
+		if d.Attempt == 1 && d.Worker == 0 {
+			a.begins(d.Job)
+		}
 		if before := a.lastP[d.Job]; d.Worker == 0 {
 			if before > 0 && d.Spec.Parallelism > before {
 				a.grown++
@@ -177,12 +216,14 @@ const patience = 6 * time.Second
 
 // check requires that the first job in the line does not wait for long for slots that it could have.
 func (a *arrivals) check() {
-	i := slices.IndexFunc(a.core.live, func(j *job) bool { return j.queued && j.info.State == wire.JobWaiting })
+	a.longest = max(a.longest, len(a.core.live))
+	line := a.core.line()
+	i := slices.IndexFunc(line, func(j *job) bool { return j.queued && j.info.State == wire.JobWaiting })
 	if i < 0 {
 		clear(a.waiting)
 		return
 	}
-	first := a.core.live[i]
+	first := line[i]
 	have := 0
 	for _, o := range a.core.offers() {
 		have += o.Free

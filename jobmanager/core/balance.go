@@ -1,6 +1,9 @@
 package core
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // Claim is what one job has of the slots, and what it may have.
 type Claim struct {
@@ -11,46 +14,65 @@ type Claim struct {
 	On []int
 	// Adjustable says that the number of slots can be changed while the job runs.
 	Adjustable bool
+	// Line is the position of the job among those that wait; lower comes first. Claims with the same
+	// Line are in the order of the claims.
+	Line int
+	// Priority is higher for jobs that get more than their least first, and give it back last.
+	Priority int
 }
 
 // Balance returns how many slots each job should have. Claims are in the order in which their jobs
-// were submitted, and the policy is:
+// were submitted. The policy is:
 //
-//   - Jobs get the least that they may have first, in the order of the claims. If the free slots are
-//     not enough, jobs that have more than their least give some back, the last job first.
-//   - If even that is not enough, the job waits, nobody gives back anything for it, and no later job
-//     of the same platform gets slots. A job that needs more slots than there are waits for task
+//   - Jobs get the least that they may have first, in the order of the line. If the free slots are
+//     not enough, jobs that have more than their least give some back: those of the lowest priority
+//     first, and of these the job that was submitted last.
+//   - If even that is not enough, the job waits, nobody gives back anything for it, and no job behind
+//     it of the same platform gets slots. A job that needs more slots than there are waits for task
 //     managers; it holds up nobody.
-//   - Slots that are free after that go to the jobs in the order of the claims, up to the most that
-//     they may have, unless a job waits for slots of the same platform. Slots of avoided task managers
-//     are left free.
+//   - Slots that are free after that go to the jobs by priority, and in the order of submission, up to
+//     the most that they may have, unless a job waits for slots of the same platform. Slots of avoided
+//     task managers are left free.
 //
-// A job starves only if an earlier job, or a job that cannot be adjusted, never ends: a job gets its
-// turn as soon as the jobs before it have their least. Balance is a pure function. The number of a job
-// that is neither adjustable nor waiting stays what it is, and that of a waiting job is 0 if it has to
-// wait.
+// Nobody gives back slots of its least, so that no job stops another, whatever their priorities. A job
+// starves only if a job in front, or a job that cannot be adjusted, never ends: a job gets its turn as
+// soon as the jobs before it have their least. Balance is a pure function. The number of a job that is
+// neither adjustable nor waiting stays what it is, and that of a waiting job is 0 if it has to wait.
 func Balance(offers []Offer, claims []Claim) []int {
-	b := balance{offers: offers, claims: claims, slots: make([]int, len(claims)), free: make([]int, len(offers))}
+	b := balance{offers: offers, claims: claims, slots: make([]int, len(claims)), given: make([]int, len(claims)), free: make([]int, len(offers))}
+	b.rank = b.sorted(func(a, c *Claim) int { return cmp.Compare(c.Priority, a.Priority) })
 	for i, o := range offers {
 		b.free[i] = o.Free
 	}
 	for i := range claims {
 		b.slots[i] = b.held(i, nil)
 	}
-	for i := range claims {
+	for _, i := range b.sorted(func(a, c *Claim) int { return cmp.Compare(a.Line, c.Line) }) {
 		b.giveLeast(i)
 	}
-	for i := range claims {
+	for _, i := range b.rank {
 		b.giveMore(i)
 	}
 	return b.slots
+}
+
+// sorted returns the indices of the claims, sorted. Equal ones are in the order of the claims.
+func (b *balance) sorted(compare func(a, c *Claim) int) []int {
+	all := make([]int, len(b.claims))
+	for i := range all {
+		all[i] = i
+	}
+	slices.SortStableFunc(all, func(i, k int) int { return compare(&b.claims[i], &b.claims[k]) })
+	return all
 }
 
 // balance is the state of one call of Balance.
 type balance struct {
 	offers []Offer
 	claims []Claim
+	rank   []int // claims by priority, and in the order of submission
 	slots  []int // result so far, by claim
+	given  []int // number of slots that each claim has given back
 	free   []int // free slots that nobody was given, by offer
 	line   queue // jobs that wait for slots
 	fed    queue // jobs for which others gave back slots
@@ -124,9 +146,9 @@ func (b *balance) giveLeast(i int) {
 func (b *balance) giveBack(i int, fit []int, n int) bool {
 	given := make([]int, len(b.claims))
 	usable := slices.DeleteFunc(slices.Clone(fit), func(i int) bool { return b.offers[i].Ailing != "" })
-	for k := len(b.claims) - 1; k >= 0 && n > 0; k-- {
-		if c := &b.claims[k]; k != i && c.Adjustable {
-			given[k] = max(0, min(n, b.slots[k]-c.Slots, b.held(k, usable)))
+	for _, k := range slices.Backward(b.rank) {
+		if c := &b.claims[k]; k != i && c.Adjustable && n > 0 {
+			given[k] = max(0, min(n, b.slots[k]-c.Slots, b.held(k, usable)-b.given[k]))
 			n -= given[k]
 		}
 	}
@@ -135,6 +157,7 @@ func (b *balance) giveBack(i int, fit []int, n int) bool {
 	}
 	for k, s := range given {
 		b.slots[k] -= s
+		b.given[k] += s
 	}
 	return true
 }

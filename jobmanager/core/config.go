@@ -69,6 +69,10 @@ type Config struct {
 	// attempt with more slots; default 30 s.
 	ScaleInterval time.Duration
 
+	// Ageing is how much earlier a job must have been submitted to come before a job whose priority is
+	// higher by one; default 10 min.
+	Ageing time.Duration
+
 	// Policy determines which of the free slots a job gets; default Pack.
 	Policy Policy
 	// Keep is the maximum number of ended jobs that are kept; default 1000.
@@ -112,6 +116,7 @@ func (c Config) withDefaults() Config {
 	c.KillAfter = cmp.Or(c.KillAfter, 12*time.Second)
 	c.Settle = cmp.Or(c.Settle, defaultSettle)
 	c.ScaleInterval = cmp.Or(c.ScaleInterval, defaultScaleInterval)
+	c.Ageing = cmp.Or(c.Ageing, defaultAgeing)
 	c.Keep = max(0, cmp.Or(c.Keep, 1000))
 	return c
 }

@@ -31,6 +31,8 @@ type Core struct {
 	live  []*job // jobs that have not ended or still have workers, in order of submission
 	ended []*job // jobs that have ended, in the order in which they ended
 
+	entered time.Time // latest time of submission of a live job, or one before
+
 	counters Counters
 
 	balancing balancing

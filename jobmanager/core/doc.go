@@ -21,8 +21,9 @@
 // (taskmanager.go, taskmanagerstate.go). A job lives from its submission until it is forgotten
 // (job.go, jobstate.go). A worker is one process of a job on one task manager (worker.go,
 // workerstate.go). A worker holds slots of the task manager until its process has ended, even
-// if the job ended earlier, or until it keeps its process for the next attempt (kept.go). [Place] chooses slots (place.go). queue.go decides which waiting
-// job may use them. A client may keep new workers from a task manager (cordon.go) or make its jobs
+// if the job ended earlier, or until it keeps its process for the next attempt (kept.go). [Place] chooses slots (place.go). priority.go has
+// the order of the jobs that wait for them, and queue.go decides which of these may use them. recovery.go
+// records the phases of a recovery. A client may keep new workers from a task manager (cordon.go) or make its jobs
 // leave it (move.go), a task manager may announce that it leaves (leave.go), and task managers on
 // which workers die again and again are avoided (avoid.go). failure.go determines why a job failed, and restart.go whether a job that has lost a worker gets
 // another attempt. savenow.go passes on requests for checkpoints. recover.go, adopt.go and resume.go

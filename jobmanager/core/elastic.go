@@ -151,11 +151,13 @@ func (c *Core) rebalance() {
 	offers := c.offers()
 	var jobs []*job
 	var claims []Claim
+	line := c.line()
 	for _, j := range c.live {
 		if j.changes() {
 			c.reclaim(offers, j)
 		}
 		if claim, ok := c.claim(j); ok {
+			claim.Priority, claim.Line = j.info.Priority, slices.Index(line, j)
 			jobs, claims = append(jobs, j), append(claims, claim)
 		}
 	}

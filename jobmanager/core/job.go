@@ -22,6 +22,7 @@ type job struct {
 	awaited      int  // number of its workers whose task managers have not registered since the job manager restarted
 
 	queued        bool          // the job waits for slots
+	turn          time.Time     // place in the line of waiting jobs; earlier is further in front
 	reservedUntil time.Duration // until this counted time, a slot is reserved for the job but not used; 0 if the job may use its slots
 	since         time.Duration // counted time at which the job's current wait began
 
@@ -122,6 +123,7 @@ func (c *Core) submit(e Submitted) {
 		Artifact:    e.Spec.Artifact,
 		Build:       e.Spec.Build,
 		Allowed:     e.Spec.Allowed(),
+		Priority:    e.Spec.Priority,
 		Submitted:   c.wall(),
 		Key:         e.Key,
 	}}
@@ -134,6 +136,7 @@ func (c *Core) submit(e Submitted) {
 	}
 	j.restarts.settings = e.Spec.Restart.WithDefaults()
 	c.jobs[e.ID] = j
+	c.enter(j)
 	c.live = append(c.live, j)
 	c.rethink = true
 	c.record(j, false)
@@ -426,7 +429,7 @@ func (c *Core) failOverdue(j *job) {
 func (c *Core) giveUpWaiting(j *job, limit time.Duration) {
 	offers := c.offers()
 	line := queue{}
-	for _, o := range c.live {
+	for _, o := range c.line() {
 		if o == j {
 			break
 		}

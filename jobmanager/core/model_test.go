@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -90,6 +91,11 @@ type world struct {
 	prepares map[wire.WorkerRef]bool          // workers 0 that were told to prepare the sinks
 	resumed  map[wire.JobID]int               // number of workers deployed to finish the commit
 	restart  map[wire.JobID]wire.Restart
+
+	priority  map[wire.JobID]int
+	submitted map[wire.JobID]time.Duration
+	goesOn    map[wire.JobID]bool // jobs whose attempt was ended so that they go on with other slots
+
 	resolves map[wire.WorkerRef]bool        // workers that were deployed to resolve a graph
 	computed map[wire.JobID]bool            // jobs that have been committing
 	cordoned map[string]bool                // names of task managers
@@ -102,7 +108,7 @@ type world struct {
 
 func newWorld(t *rapid.T) *world {
 	config := Config{
-		DeployTimeout: 20 * time.Second, KillAfter: 3 * time.Second, Keep: 5, Settle: time.Second, ScaleInterval: 2 * time.Second,
+		DeployTimeout: 20 * time.Second, KillAfter: 3 * time.Second, Keep: 5, Settle: time.Second, ScaleInterval: 2 * time.Second, Ageing: 3 * time.Second,
 		Policy: Policy(rapid.IntRange(0, 1).Draw(t, "policy")),
 	}
 	w := &world{
@@ -111,6 +117,7 @@ func newWorld(t *rapid.T) *world {
 		seen:   map[wire.JobID]wire.JobState{}, stored: map[wire.JobID]wire.JobState{}, may: map[wire.JobID]bool{},
 		owner: map[wire.WorkerRef]*manager{}, slots: map[wire.WorkerRef]int{}, said: map[wire.WorkerRef]map[workerEvent]bool{},
 		heard: map[wire.WorkerRef]time.Duration{}, gone: map[wire.WorkerRef]bool{}, commits: map[wire.WorkerRef]bool{}, prepares: map[wire.WorkerRef]bool{}, resumed: map[wire.JobID]int{}, restart: map[wire.JobID]wire.Restart{},
+		priority: map[wire.JobID]int{}, submitted: map[wire.JobID]time.Duration{}, goesOn: map[wire.JobID]bool{},
 		resolves: map[wire.WorkerRef]bool{}, computed: map[wire.JobID]bool{},
 		cordoned: map[string]bool{}, leaves: map[*taskManager]time.Duration{}, avoids: newReference(), awaited: map[int]bool{},
 	}
@@ -342,6 +349,7 @@ func (w *world) changed(t require.TestingT, j wire.JobInfo) {
 		last := j.Lost[len(j.Lost)-1]
 		require.Equal(t, j.Attempt, last.Number)
 		require.NotContains(t, last.Cause, userError, "an error of user code must not restart a job")
+		w.goesOn[j.ID] = strings.Contains(j.Detail, fmt.Sprintf("attempt %d has ended: ", j.Attempt)) || w.goesOn[j.ID] && before == j.State
 	}
 	w.computed[j.ID] = w.computed[j.ID] || j.State == wire.JobCommitting
 	require.Equal(t, w.stored[j.ID], j.State, "a state must be recorded before followers get it")
@@ -474,12 +482,15 @@ func (w *world) beat(t *rapid.T) {
 // newID returns the ID of the next job. IDs are in the order of submission.
 func (w *world) newID() wire.JobID {
 	w.count++
-	return wire.JobID(fmt.Sprintf("j%04d", w.count))
+	id := wire.JobID(fmt.Sprintf("j%04d", w.count))
+	w.submitted[id] = w.now
+	return id
 }
 
 func (w *world) submit(t *rapid.T) {
 	id := w.newID()
-	spec := wire.JobSpec{}
+	spec := wire.JobSpec{Priority: rapid.IntRange(-1, 1).Draw(t, "priority")}
+	w.priority[id] = spec.Priority
 	if rapid.IntRange(0, 3).Draw(t, "bounded") == 0 {
 		spec.WaitTimeout = 2 * time.Second
 	}

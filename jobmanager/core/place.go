@@ -102,7 +102,7 @@ type Shortage struct {
 	// Ailing is the name of a task manager that fits the request but takes no new work, and Why
 	// is the reason for that.
 	Ailing, Why string
-	// Before is the number of earlier jobs that wait for the same slots.
+	// Before is the number of jobs in front that wait for the same slots.
 	Before int
 }
 

@@ -28,9 +28,9 @@ func (q *queue) before(p wire.Platform) int {
 	return n
 }
 
-// place chooses slots for r in the same way as Place, but only slots for which no earlier job
-// waits. before must be q.before(r.Platform). Jobs for different platforms do not compete. So a
-// job for any platform can get slots of a platform for which no earlier job waits.
+// place chooses slots for r in the same way as Place, but only slots for which no job in
+// front waits. before must be q.before(r.Platform). Jobs for different platforms do not compete. So a
+// job for any platform can get slots of a platform for which no job in front waits.
 func (q *queue) place(offers []Offer, r Request, before int) ([]Share, *Shortage) {
 	if before == 0 {
 		return Place(offers, r)

@@ -92,6 +92,7 @@ func (c *Core) revive(info wire.JobInfo, r Resumable, doubt string) {
 	info.Plan, info.Outcomes = nil, nil
 	j.info = info
 	c.jobs[info.ID] = j
+	c.enter(j)
 	c.live = append(c.live, j)
 	c.resumeAfter(j, c.clock.Counted()+c.patience(r.Continuation))
 }

@@ -6,21 +6,21 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// schedule gives slots to the waiting jobs, first in, first out. If a job does not get its
-// slots, no later job gets slots of the same platform, even if there are enough for the later
+// schedule gives slots to the waiting jobs, in the order of the line (priority.go). If a job does not
+// get its slots, no job behind it gets slots of the same platform, even if there are enough for that
 // job. Otherwise a large job could wait for ever while small jobs run. A job that needs more
-// slots than the cluster has does not block later jobs, because it waits for task managers and
+// slots than the cluster has does not block others, because it waits for task managers and
 // not for slots. If a job has to wait for a time before it may use its slots, schedule only
 // reserves the slots. Elastic jobs get their least first. The slots that are free after that go to
-// them in the order of submission, unless another job waits for slots of the platform.
+// them by priority, and in the order of submission, unless another job waits for slots of the platform.
 func (c *Core) schedule() {
 	if !slices.ContainsFunc(c.live, (*job).inLine) {
 		return
 	}
 	offers := c.offers()
 	line := queue{}
-	var grants []grant
-	for _, j := range c.live {
+	var grants []*grant
+	for _, j := range c.line() {
 		if !j.inLine() {
 			continue
 		}
@@ -28,7 +28,7 @@ func (c *Core) schedule() {
 		shares, short := j.find(&line, offers, request)
 		if short == nil {
 			reserve(offers, shares, 1)
-			grants = append(grants, grant{j, request, shares})
+			grants = append(grants, &grant{j, request, shares})
 			continue
 		}
 		if request.Slots <= short.Total {
@@ -46,10 +46,12 @@ func (c *Core) schedule() {
 	if len(grants) > 0 {
 		c.reserveRestarting(offers)
 	}
-	for _, g := range grants {
+	for _, g := range c.byPriority(grants) {
 		if g.request.Most > g.request.Slots && line.before(g.request.Platform) == 0 {
 			g.extend(offers)
 		}
+	}
+	for _, g := range grants {
 		if g.job.waits() {
 			c.place(g.job, g.shares)
 		}

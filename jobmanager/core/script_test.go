@@ -25,7 +25,7 @@ import (
 //
 //	register CONN NAME [slots= inc= id= platform= version= memory= running=JOB/ATTEMPT/WORKER,... leaving=REASON within=]
 //	beat CONN [running= ailing=]  default of running: the workers that were deployed there and have not ended
-//	submit JOB [slots= parallelism= wait= artifact= resident= platform= resolve restart= attempts= delay= window= checkpoints=DIR]  default of restart: none
+//	submit JOB [slots= parallelism= priority= wait= artifact= resident= platform= resolve restart= attempts= delay= window= checkpoints=DIR]  default of restart: none
 //	say JOB/ATTEMPT/WORKER REPORT [conn=]
 //	all JOB REPORT             reports for every worker of the job that has not ended, in order
 //	cordon NAME [REASON] | uncordon NAME | drain NAME [within=]
@@ -105,6 +105,8 @@ func configure(c *Config, key string, vals []string) error {
 		c.Keep, err = strconv.Atoi(vals[0])
 	case "deploy":
 		c.DeployTimeout, err = time.ParseDuration(vals[0])
+	case "ageing":
+		c.Ageing, err = time.ParseDuration(vals[0])
 	case "wait":
 		c.ResumeTimeout, err = time.ParseDuration(vals[0])
 	case "lease":
@@ -322,6 +324,9 @@ func (s *scenario) submit(id wire.JobID, options map[string]string) string {
 		allowed, err := wire.ParseParallelism(p)
 		require.NoError(s.t, err)
 		spec.Parallelism, spec.MinParallelism, spec.Shards, spec.Graph = allowed.Max, allowed.Min, 128, []byte("graph")
+	}
+	if p := options["priority"]; p != "" {
+		spec.Priority = number(s.t, p)
 	}
 	if w := options["wait"]; w != "" {
 		d, err := time.ParseDuration(w)

@@ -61,6 +61,7 @@ type Job struct {
 	Artifact    string    `json:"artifact,omitempty" doc:"SHA-256 of the executable that its workers run"`
 	Build       string    `json:"build,omitempty" doc:"version of the executable, for people"`
 	Fingerprint string    `json:"fingerprint,omitempty" doc:"of its graph"`
+	Priority    int       `json:"priority,omitempty" doc:"from -5 to 5; absent if it is 0"`
 	Submitted   time.Time `json:"submitted"`
 	Started     time.Time `json:"started,omitzero" doc:"when it ran on all workers"`
 	Ended       time.Time `json:"ended,omitzero"`
@@ -258,7 +259,7 @@ func overviewOf(o *wire.Overview) Overview {
 func jobOf(j *wire.JobInfo) Job {
 	out := Job{
 		ID: string(j.ID), Name: j.Name, State: j.State.String(), Detail: j.Detail, Parallelism: j.Parallelism, Slots: j.Slots, Shards: j.Shards,
-		Seed: j.Seed, Attempt: j.Attempt, Restarts: j.Restarts, Artifact: j.Artifact, Build: j.Build, Fingerprint: j.Fingerprint, Submitted: j.Submitted, Started: j.Started, Ended: j.Ended,
+		Seed: j.Seed, Priority: j.Priority, Attempt: j.Attempt, Restarts: j.Restarts, Artifact: j.Artifact, Build: j.Build, Fingerprint: j.Fingerprint, Submitted: j.Submitted, Started: j.Started, Ended: j.Ended,
 		Failure: failureOf(j.Failure), Workers: make([]Placed, len(j.Workers)), Progress: progressOf(j.Progress),
 	}
 	if j.Resizable() {

@@ -102,7 +102,7 @@ func TestArgumentsReachTheJob(t *testing.T) {
 		"Data":{"x":1,"y":-0.5,"z":2e3},"In":{"Rate":0.5,"When":5000000000},"Every":[{"Rate":2},{"When":-1}],"None":null}`
 	got := s.ask("POST /api/v1/jobs", `{"name":"kmeans","args":`+text+`,"parallelism":6,"shards":64,"seed":9,"dir":"/data","wait_timeout":"1m30s",
 		"batch_rows":100,"memory":1024,"if_exists":"replace","check_broadcasts":true,"log_level":"debug",
-		"restart":"failure-rate","restart_attempts":4,"restart_delay":"2s","restart_window":"1m","checkpoint":"require"}`)
+		"restart":"failure-rate","restart_attempts":4,"restart_delay":"2s","restart_window":"1m","checkpoint":"require","priority":-3}`)
 	require.Equal(t, http.StatusCreated, got.code, got.body)
 	require.Equal(t, "/api/v1/jobs/20260102-150405-new", got.header.Get("Location"))
 	require.JSONEq(t, `{"id":"20260102-150405-new"}`, got.body)
@@ -116,7 +116,7 @@ func TestArgumentsReachTheJob(t *testing.T) {
 	require.Equal(t, want, have)
 
 	spec.Args = nil
-	require.Equal(t, wire.JobSpec{Name: "kmeans", Parallelism: 6, Shards: 64, Seed: 9, Dir: "/data", WaitTimeout: 90 * time.Second, Version: wire.Version,
+	require.Equal(t, wire.JobSpec{Name: "kmeans", Parallelism: 6, Shards: 64, Seed: 9, Priority: -3, Dir: "/data", WaitTimeout: 90 * time.Second, Version: wire.Version,
 		Restart: wire.Restart{Strategy: wire.RestartFailureRate, Attempts: 4, Delay: 2 * time.Second, Window: time.Minute},
 		Run:     wire.RunOptions{BatchRows: 100, Memory: 1024, IfExists: "replace", CheckBroadcasts: true, LogLevel: "debug", RequireCheckpoints: true}}, spec)
 }

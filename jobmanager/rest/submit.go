@@ -31,6 +31,7 @@ type Submission struct {
 	Shards               int            `json:"shards,omitempty" doc:"a power of two, on which results may depend; default 128"`
 	Seed                 uint64         `json:"seed,omitempty"`
 	Dir                  string         `json:"dir,omitempty" doc:"absolute path that relative paths begin at; default: where the task managers start workers"`
+	Priority             int            `json:"priority,omitempty" doc:"from -5 to 5: of the jobs that wait for slots, higher ones come first; default 0"`
 	WaitTimeout          string         `json:"wait_timeout,omitempty" doc:"how long to wait for slots, such as 90s or 1h30m; default: for ever"`
 	Restart              string         `json:"restart,omitempty" enum:"restart" doc:"when the job begins again after the loss of a worker; default exponential-delay"`
 	RestartAttempts      int            `json:"restart_attempts,omitempty" doc:"most restarts, within restart_window for failure-rate; 0: 3, or no limit for exponential-delay"`
@@ -91,7 +92,7 @@ func (s *Server) submit(w http.ResponseWriter, r *http.Request) error {
 // that spec does not check.
 func (b *Submission) spec() (wire.JobSpec, error) {
 	spec := wire.JobSpec{
-		Name: b.Name, Parallelism: b.Parallelism, MinParallelism: b.MinParallelism, Shards: b.Shards, Seed: b.Seed, Dir: b.Dir, Version: wire.Version,
+		Name: b.Name, Parallelism: b.Parallelism, MinParallelism: b.MinParallelism, Shards: b.Shards, Seed: b.Seed, Priority: b.Priority, Dir: b.Dir, Version: wire.Version,
 		Run: wire.RunOptions{BatchRows: b.BatchRows, Memory: b.Memory, IfExists: b.IfExists, CheckBroadcasts: b.CheckBroadcasts, LogLevel: b.LogLevel, Copies: b.Copies, RequireCheckpoints: b.Checkpoint == "require"},
 	}
 	if spec.Parallelism == 0 {

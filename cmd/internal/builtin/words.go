@@ -9,7 +9,7 @@ import (
 // engineFlags are the flags that engine.Main adds to the flags of every job.
 var engineFlags = []string{
 	"--batch-rows", "--check", "--checkpoint", "--checkpoint-dir", "--checkpoint-every", "--checkpoint-fail-after", "--cluster", "--copies", "--detach", "--explain", "--from",
-	"--help", "--if-exists", "--insecure", "--log-json", "--log-level", "--memory", "--mtbf", "--parallelism", "--progress",
+	"--help", "--if-exists", "--insecure", "--log-json", "--log-level", "--memory", "--mtbf", "--parallelism", "--priority", "--progress",
 	"--restart", "--restart-attempts", "--restart-delay", "--restart-window", "--resume", "--seed", "--shards", "--spill-dir",
 	"--tls-ca", "--tls-cert", "--tls-key", "--token-file", "--version", "--wait-timeout", "--worker-binary",
 }

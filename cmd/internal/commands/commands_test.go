@@ -216,6 +216,11 @@ func TestAttempts(t *testing.T) {
 	out.Reset()
 	require.NoError(t, writeJob(&out, j, nil, now))
 	require.Contains(t, out.String(), "panic: boom")
+	require.NotContains(t, out.String(), "priority")
+	j.Priority = -2
+	out.Reset()
+	require.NoError(t, writeJob(&out, j, nil, now))
+	require.Contains(t, words(out.String()), "priority -2")
 	j.Lost = make([]wire.LostAttempt, wire.MaxLost)
 	j.Lost[0].Number = 8
 	out.Reset()

@@ -164,6 +164,7 @@ func writeJob(w io.Writer, j *wire.JobInfo, p *plan.Plan, now time.Time) error {
 		{"submitted", j.Submitted.Format(time.RFC3339) + " (" + ago(now, j.Submitted) + ")"},
 		{"ran", ran(j, now)},
 		{"parallelism", subtasks(j)},
+		{"priority", priority(j)},
 		{"executable", j.Artifact},
 		{"build", j.Build},
 		{"fingerprint", j.Fingerprint},
@@ -210,6 +211,14 @@ func subtasks(j *wire.JobInfo) string {
 		allowed = fmt.Sprintf(" (%s allowed)", j.Allowed)
 	}
 	return fmt.Sprintf("%d%s of %d shards, seed %d", j.Parallelism, allowed, j.Shards, j.Seed)
+}
+
+// priority returns the priority of a job as text, "" if it is the default.
+func priority(j *wire.JobInfo) string {
+	if j.Priority == 0 {
+		return ""
+	}
+	return strconv.Itoa(j.Priority)
 }
 
 // writeAttempts prints the attempts of a job that was restarted: those that were lost, and the

@@ -70,6 +70,7 @@ type JobManagerCommand struct {
 	Lease       time.Duration `setting:"jobmanager.lease" default:"16s" placeholder:"TIME" help:"How long task managers keep their workers running without a message from here, and so how long this process may be away (default: ${default})."`
 	Settle      time.Duration `setting:"jobmanager.settle" default:"5s" placeholder:"TIME" help:"How long slots and waiting jobs must not have changed before elastic jobs grow or shrink (default: ${default})."`
 	ScaleEvery  time.Duration `setting:"jobmanager.scale-every" default:"30s" placeholder:"TIME" help:"How long an elastic job runs at least before it gets more slots (default: ${default})."`
+	Ageing      time.Duration `setting:"jobmanager.ageing" default:"10m" placeholder:"TIME" help:"How much earlier a job must have been submitted to get slots before a job whose priority is higher by one (default: ${default})."`
 	Insecure    bool          `setting:"insecure" help:"Allow other machines to connect without TLS. The token, programs and data can then be read and changed on the way."`
 	tokenFlag
 	tlsFlags
@@ -127,7 +128,7 @@ func (c *JobManagerCommand) start(ctx context.Context, shown []settings.Shown, l
 	m, err := jobmanager.New(ctx, jobmanager.Config{
 		Listen: c.Listen, Dir: c.Dir, TokenFile: c.TokenFile, TLS: c.files(), Insecure: c.Insecure,
 		MaxArtifact: int64(c.MaxArtifact), ArtifactCache: int64(c.Cache), NoUploads: c.NoUploads, MaxResult: int64(c.MaxResult), KeepJobs: c.KeepJobs, KeepBytes: int64(c.KeepBytes), MinFree: int64(c.MinFree),
-		Policy: policy, Detection: c.Detection, Lease: c.Lease, Settle: c.Settle, ScaleInterval: c.ScaleEvery, Logger: logger,
+		Policy: policy, Detection: c.Detection, Lease: c.Lease, Settle: c.Settle, ScaleInterval: c.ScaleEvery, Ageing: c.Ageing, Logger: logger,
 	})
 	if err != nil {
 		return nil, err
