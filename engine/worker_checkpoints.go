@@ -7,6 +7,7 @@ import (
 
 	"github.com/superstep-ml/superstep/engine/checkpoint"
 	"github.com/superstep-ml/superstep/engine/task"
+	"github.com/superstep-ml/superstep/engine/workerlife"
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
@@ -111,7 +112,7 @@ func (w *worker) save(m *wire.Save) {
 	case answer != nil:
 		w.saves.sending.Go(func() { w.tellSaved(answer) })
 	case known: // the answer will come
-	case w.state != workerRunning || w.job.checkpoints == nil || w.job.checkpoints.saver == nil || w.job.checkpoints.store == nil:
+	case w.state != workerlife.Running || w.job.checkpoints == nil || w.job.checkpoints.saver == nil || w.job.checkpoints.store == nil:
 		refuse("the worker has no checkpoints, or does not run")
 	default:
 		err := w.job.checkpoints.saveNow(m.Place, func(c *checkpoint.Manifest, err error) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/superstep-ml/superstep/engine/origin"
 	"github.com/superstep-ml/superstep/internal/offheap"
 	"github.com/superstep-ml/superstep/internal/peerlink"
 	"github.com/superstep-ml/superstep/internal/wire"
@@ -208,7 +209,7 @@ func TestWorkersLearnWhatIsHeld(t *testing.T) {
 		require.Nil(t, h.next(&at).Ready.Held)
 		h.say(prepareWord)
 		require.NotNil(t, h.next(&at).Prepared)
-		held, err := heldCodec.Append(nil, heldOfWorker{Rows: []byte("rows")})
+		held, err := origin.Encode(origin.Held{Rows: []byte("rows")})
 		require.NoError(t, err)
 		start := startWord
 		start.Start = &wire.Start{Addresses: startWord.Start.Addresses, Held: [][]byte{held}}
@@ -242,27 +243,4 @@ func TestWorkersContinueAlike(t *testing.T) {
 		require.Contains(t, h.next(&at).Failed.Message, "the worker was not told who has that state")
 		require.Equal(t, exitFailed, h.end())
 	})
-}
-
-// TestHeldFitsItsMessage requires that a process says as much of what it has kept as its message may have.
-func TestHeldFitsItsMessage(t *testing.T) {
-	long, short := make([]byte, wire.MaxHeld), []byte("short")
-	for _, c := range []struct{ rows, states, wantRows, wantStates []byte }{
-		{short, short, short, short},
-		{long, short, nil, short},
-		{short, long, short, nil},
-		{long, long, nil, nil},
-		{long[:wire.MaxHeld/2], long[:wire.MaxHeld/2], nil, long[:wire.MaxHeld/2]},
-	} {
-		data, err := encodeHeld(c.rows, c.states)
-		require.NoError(t, err)
-		require.LessOrEqual(t, len(data), wire.MaxHeld)
-		h, err := decodeHeld(0, data)
-		require.NoError(t, err)
-		require.Equal(t, len(c.wantRows), len(h.Rows))
-		require.Equal(t, len(c.wantStates), len(h.Copies))
-	}
-	data, err := encodeHeld(nil, nil)
-	require.NoError(t, err)
-	require.Nil(t, data)
 }

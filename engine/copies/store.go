@@ -120,9 +120,9 @@ func (s *Store) Size() int64 {
 	return s.size
 }
 
-// keep drops all states but the given ones, from which an attempt continues. These are complete.
+// Keep drops all states but the given ones, from which an attempt continues. These are complete.
 // What was known about others is forgotten, as the attempt may do supersteps again.
-func (s *Store) keep(choices []Choice) {
+func (s *Store) Keep(choices []Choice) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for queue, q := range s.queues {
