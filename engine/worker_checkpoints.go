@@ -8,7 +8,9 @@ import (
 
 	"github.com/superstep-ml/superstep/engine/checkpoint"
 	"github.com/superstep-ml/superstep/engine/copies"
+	"github.com/superstep-ml/superstep/engine/origin"
 	"github.com/superstep-ml/superstep/engine/task"
+	"github.com/superstep-ml/superstep/engine/workerlife"
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
@@ -113,7 +115,7 @@ func (w *worker) save(m *wire.Save) {
 	case answer != nil:
 		w.saves.sending.Go(func() { w.tellSaved(answer) })
 	case known: // the answer will come
-	case w.state != workerRunning:
+	case w.state != workerlife.Running:
 		refuse("the worker does not run")
 	default:
 		if err := w.job.saveNow(m, w.answerSave); err != nil {
@@ -146,7 +148,7 @@ func (j *workerJob) saveNow(m *wire.Save, answer func(*wire.Saved)) error {
 	return j.copies.saveNow(func(states []copies.State, err error) {
 		var o wire.Origin
 		for _, s := range states {
-			if strings.HasPrefix(s.Queue, reportPrefix) {
+			if strings.HasPrefix(s.Queue, origin.ReportPrefix) {
 				continue
 			}
 			o.Queues = append(o.Queues, wire.OriginQueue{Name: s.Queue, Superstep: s.Superstep, Ended: s.Ended, InMemory: true})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/superstep-ml/superstep/engine/copies"
+	"github.com/superstep-ml/superstep/engine/origin"
 	"github.com/superstep-ml/superstep/engine/task"
 	"github.com/superstep-ml/superstep/internal/wire"
 )
@@ -43,33 +44,17 @@ func (j *workerJob) newCopies() *workerCopies {
 	return c
 }
 
-// chooseCopies adds the queues that continue from memory to origin, from which the other queues
+// chooseCopies adds the queues that continue from memory to from, from which the other queues
 // continue; nil means that they begin at superstep 1. It is called on worker 0.
-func (c *workerCopies) chooseCopies(held [][]byte, origin *wire.Origin) (*wire.Origin, error) {
+func (c *workerCopies) chooseCopies(held [][]byte, from *wire.Origin) (*wire.Origin, error) {
 	if c == nil {
-		return origin, nil
+		return from, nil
 	}
-	choices, err := choicesOf(held)
+	choices, err := origin.Choices(held)
 	if err != nil {
-		return nil, err
+		return nil, clusterFault(err)
 	}
-	for _, choice := range choices {
-		if !c.known(choice.Queue) {
-			continue
-		}
-		q := wire.OriginQueue{Name: choice.Queue, Superstep: choice.Superstep, Ended: choice.Ended, InMemory: true}
-		if origin == nil {
-			origin = &wire.Origin{}
-		}
-		i := slices.IndexFunc(origin.Queues, func(o wire.OriginQueue) bool { return o.Name == q.Name })
-		switch {
-		case i < 0:
-			origin.Queues = append(origin.Queues, q)
-		case q.Superstep > origin.Queues[i].Superstep || q.Ended && !origin.Queues[i].Ended:
-			origin.Queues[i] = q
-		}
-	}
-	return origin, nil
+	return origin.Choose(choices, c.known, from), nil
 }
 
 // known reports whether the job has a queue of this name.
@@ -82,53 +67,13 @@ func (c *workerCopies) known(queue string) bool {
 	return false
 }
 
-// choicesOf returns what copies.Choose chooses of what the workers hold.
-func choicesOf(held [][]byte) ([]copies.Choice, error) {
-	all := make([][]copies.Held, len(held))
-	for i, data := range held {
-		h, err := decodeHeld(i, data)
-		if err == nil && len(h.Copies) > 0 {
-			all[i], err = copies.DecodeHeld(h.Copies)
-		}
-		if err != nil {
-			return nil, clusterFault(err)
-		}
-	}
-	return copies.Choose(all), nil
-}
-
-// chosen returns those of the choices from which queues continue by origin, and the reports of queues that
-// have ended. It is an error if there is no choice for a queue that continues from memory: other workers may
-// continue it.
-func chosen(choices []copies.Choice, origin *wire.Origin) (of []copies.Choice, err error) {
-	if origin == nil {
-		return nil, nil
-	}
-	for _, q := range origin.Queues {
-		if i := slices.IndexFunc(choices, func(c copies.Choice) bool { return c.State == reportOf(q.Name) }); i >= 0 && q.Ended {
-			of = append(of, choices[i])
-		}
-		if !q.InMemory {
-			continue
-		}
-		i := slices.IndexFunc(choices, func(c copies.Choice) bool {
-			return c.Queue == q.Name && c.Superstep == q.Superstep && c.Ended == q.Ended
-		})
-		if i < 0 {
-			return nil, fmt.Errorf("queue %q continues after superstep %d from memory, and the worker was not told who has that state", q.Name, q.Superstep)
-		}
-		of = append(of, choices[i])
-	}
-	return of, nil
-}
-
 // startCopies begins to copy states, and fetches those from which queues continue.
 func (j *workerJob) startCopies(ctx context.Context, s *wire.Start) error {
-	choices, err := choicesOf(s.Held)
-	if err != nil {
-		return err
+	choices, err := origin.Choices(s.Held)
+	if err == nil {
+		choices, err = origin.Chosen(choices, s.Origin)
 	}
-	if choices, err = chosen(choices, s.Origin); err != nil {
+	if err != nil {
 		return clusterFault(err)
 	}
 	c, d := j.copies, j.deployment
@@ -246,19 +191,11 @@ func (c *workerCopies) closed(queue string, report []byte) {
 	if c.exchange == nil || len(c.job.deployment.Slots) == 1 {
 		return
 	}
-	c.exchange.Share(reportOf(queue), 0, func(yield func([]byte, error) bool) {
+	c.exchange.Share(origin.ReportOf(queue), 0, func(yield func([]byte, error) bool) {
 		if report != nil {
 			yield(report, nil)
 		}
 	})
-}
-
-// reportPrefix begins the name by which the report of a queue that has ended is among the states of queues.
-// No queue has such a name.
-const reportPrefix = "report\x00"
-
-func reportOf(queue string) copies.State {
-	return copies.State{Queue: reportPrefix + queue, Superstep: 1, Ended: true, Of: 1}
 }
 
 // timed yields pieces, and estimates what the copy costs: delay, for which the supersteps stood still,

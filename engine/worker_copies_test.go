@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/engine/copies"
+	"github.com/superstep-ml/superstep/engine/origin"
 	"github.com/superstep-ml/superstep/engine/plan"
 	"github.com/superstep-ml/superstep/internal/wire"
 )
@@ -62,7 +63,7 @@ func TestOriginFromMemory(t *testing.T) {
 	j := &workerJob{worker: &worker{workerProcess: &workerProcess{env: environment, copies: &copies.Store{}}}, deployment: d, plan: &plan.Plan{Queues: []plan.Queue{{Name: queue}}}}
 	j.copies = j.newCopies()
 	held := func(states ...copies.Held) [][]byte {
-		data, err := heldCodec.Append(nil, heldOfWorker{Copies: copies.AppendHeld(nil, states)})
+		data, err := origin.Encode(origin.Held{Copies: copies.AppendHeld(nil, states)})
 		require.NoError(t, err)
 		return [][]byte{data, nil}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/superstep-ml/superstep/engine/plan"
 	"github.com/superstep-ml/superstep/engine/task"
+	"github.com/superstep-ml/superstep/engine/workerlife"
 	"github.com/superstep-ml/superstep/internal/spelling"
 	"github.com/superstep-ml/superstep/internal/wire"
 )
@@ -51,7 +52,7 @@ func newWorkerJob(w *worker, d *wire.Deployment) *workerJob {
 // is only to resolve facts, it resolves the facts of the job and does nothing else.
 func (j *workerJob) build(ctx context.Context) workOutcome {
 	d := j.deployment
-	failed := func(err error) workOutcome { return workOutcome{event: workFailed, err: err} }
+	failed := func(err error) workOutcome { return workOutcome{event: workerlife.WorkFailed, err: err} }
 	if err := checkDeployment(d); err != nil {
 		return failed(clusterFault(err))
 	}
@@ -74,7 +75,7 @@ func (j *workerJob) build(ctx context.Context) workOutcome {
 		if err != nil {
 			return failed(misused(err))
 		}
-		return workOutcome{event: workResolved, answer: &wire.FromWorker{Resolved: &wire.Resolved{Graph: graph}}}
+		return workOutcome{event: workerlife.WorkResolved, answer: &wire.FromWorker{Resolved: &wire.Resolved{Graph: graph}}}
 	}
 	if j.builder, err = rebuild(job, d, c); err != nil {
 		return failed(misused(err))
@@ -96,7 +97,7 @@ func (j *workerJob) build(ctx context.Context) workOutcome {
 	if err != nil {
 		return failed(err)
 	}
-	return workOutcome{event: workDone, answer: &wire.FromWorker{Ready: ready}}
+	return workOutcome{event: workerlife.WorkDone, answer: &wire.FromWorker{Ready: ready}}
 }
 
 // dir returns the directory to which the worker changes, or "" if it stays where it is. The directory
@@ -114,9 +115,9 @@ func (j *workerJob) resume() workOutcome {
 	j.builder.store.stream = &rowSender{sender: j.worker.sender} // nothing is sent, but the client's outputs are not written here
 	var err error
 	if j.resumed, err = task.NewResumption(j.plan, j.builder.bind, j.logger); err != nil {
-		return workOutcome{event: workFailed, err: clusterFault(err)}
+		return workOutcome{event: workerlife.WorkFailed, err: clusterFault(err)}
 	}
-	return workOutcome{event: workDone, answer: &wire.FromWorker{Ready: &wire.Ready{Fingerprint: j.builder.graph.Fingerprint()}}}
+	return workOutcome{event: workerlife.WorkDone, answer: &wire.FromWorker{Ready: &wire.Ready{Fingerprint: j.builder.graph.Fingerprint()}}}
 }
 
 // checkDeployment checks those fields of a deployment on which the methods of workerJob rely.
@@ -281,12 +282,12 @@ func (j *workerJob) prepare(ctx context.Context) workOutcome {
 	}
 	var store *storeError
 	if errors.As(err, &store) && j.deployment.Resume {
-		return workOutcome{event: workFailed, err: err}
+		return workOutcome{event: workerlife.WorkFailed, err: err}
 	}
 	if err != nil {
-		return workOutcome{event: workFailed, err: &LocalPathError{Err: err}}
+		return workOutcome{event: workerlife.WorkFailed, err: &LocalPathError{Err: err}}
 	}
-	return workOutcome{event: workDone, answer: &wire.FromWorker{Prepared: &wire.Prepared{Origin: origin}}}
+	return workOutcome{event: workerlife.WorkDone, answer: &wire.FromWorker{Prepared: &wire.Prepared{Origin: origin}}}
 }
 
 // run runs the worker's subtasks. When it returns, their rows and progress have been passed to
@@ -294,19 +295,19 @@ func (j *workerJob) prepare(ctx context.Context) workOutcome {
 func (j *workerJob) run(ctx context.Context, s *wire.Start) workOutcome {
 	if len(s.Addresses) != len(j.deployment.Slots) {
 		err := fmt.Errorf("the worker was given %d addresses, and there are %d workers", len(s.Addresses), len(j.deployment.Slots))
-		return workOutcome{event: workFailed, err: clusterFault(err)}
+		return workOutcome{event: workerlife.WorkFailed, err: clusterFault(err)}
 	}
 	if err := j.plane.Connect(s.Addresses); err != nil {
-		return workOutcome{event: workFailed, err: clusterFault(fmt.Errorf("connect to the other workers: %w", err))}
+		return workOutcome{event: workerlife.WorkFailed, err: clusterFault(fmt.Errorf("connect to the other workers: %w", err))}
 	}
 	if err := j.joinCheckpoints(ctx, s.Origin); err != nil {
-		return workOutcome{event: workFailed, err: err}
+		return workOutcome{event: workerlife.WorkFailed, err: err}
 	}
 	if err := j.startCopies(ctx, s); err != nil {
-		return workOutcome{event: workFailed, err: err}
+		return workOutcome{event: workerlife.WorkFailed, err: err}
 	}
 	if err := j.continueRun(s.Held, s.Origin); err != nil {
-		return workOutcome{event: workFailed, err: err}
+		return workOutcome{event: workerlife.WorkFailed, err: err}
 	}
 	stop := j.progress.tell(ctx)
 	outcome, err := j.part.Run(ctx)
@@ -315,9 +316,9 @@ func (j *workerJob) run(ctx context.Context, s *wire.Start) workOutcome {
 		j.closeCheckpoints(endLeft) // nothing is written after the end of all workers, as worker 0 removes the checkpoints
 	}
 	if err != nil {
-		return workOutcome{event: workFailed, err: err}
+		return workOutcome{event: workerlife.WorkFailed, err: err}
 	}
-	return workOutcome{event: workDone, answer: &wire.FromWorker{Finished: &wire.Finished{Outcome: outcome}}}
+	return workOutcome{event: workerlife.WorkDone, answer: &wire.FromWorker{Finished: &wire.Finished{Outcome: outcome}}}
 }
 
 // commit makes the results visible.
@@ -327,21 +328,21 @@ func (j *workerJob) commit(c *wire.Commit) workOutcome {
 		part = j.resumed
 	}
 	if err := part.Commit(c.Outcomes); err != nil {
-		return workOutcome{event: workFailed, err: err}
+		return workOutcome{event: workerlife.WorkFailed, err: err}
 	}
 	j.removeCheckpoints(context.Background())
-	return workOutcome{event: workDone, answer: &wire.FromWorker{Committed: &wire.Committed{}}}
+	return workOutcome{event: workerlife.WorkDone, answer: &wire.FromWorker{Committed: &wire.Committed{}}}
 }
 
 // abort removes what the worker's sinks have written, if anything.
 func (j *workerJob) abort() workOutcome {
 	if j.part == nil {
-		return workOutcome{event: workDone}
+		return workOutcome{event: workerlife.WorkDone}
 	}
 	if err := j.part.Abort(); err != nil {
-		return workOutcome{event: workFailed, err: &leftover{err}}
+		return workOutcome{event: workerlife.WorkFailed, err: &leftover{err}}
 	}
-	return workOutcome{event: workDone}
+	return workOutcome{event: workerlife.WorkDone}
 }
 
 // close releases the part and the data plane, whether they failed or not.

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/engine/copies"
+	"github.com/superstep-ml/superstep/engine/origin"
 	"github.com/superstep-ml/superstep/engine/task"
 	"github.com/superstep-ml/superstep/internal/offheap"
 	"github.com/superstep-ml/superstep/internal/peerlink"
@@ -212,7 +213,7 @@ func TestWorkersLearnWhatIsHeld(t *testing.T) {
 		require.Nil(t, h.next(&at).Ready.Held)
 		h.say(prepareWord)
 		require.NotNil(t, h.next(&at).Prepared)
-		held, err := heldCodec.Append(nil, heldOfWorker{Rows: []byte("rows")})
+		held, err := origin.Encode(origin.Held{Rows: []byte("rows")})
 		require.NoError(t, err)
 		start := startWord
 		start.Start = &wire.Start{Addresses: startWord.Start.Addresses, Held: [][]byte{held}}
@@ -259,38 +260,15 @@ func TestCopiedReportsAreHeld(t *testing.T) {
 	}{{"q", "", report}, {"r", `the report of queue "r": it is that of queue "q"`, report}, {"q", `the report of queue "q": `, report[1:]}} {
 		p := &workerProcess{retained: task.NewRetained(), copies: &copies.Store{}}
 		defer func() { require.NoError(t, p.retained.Close()) }()
-		require.NoError(t, p.copies.Put(reportOf(c.queue), 0, c.report))
+		require.NoError(t, p.copies.Put(origin.ReportOf(c.queue), 0, c.report))
 		data, err := p.held()
 		if c.want != "" {
 			require.ErrorContains(t, err, c.want)
 			continue
 		}
 		require.NoError(t, err)
-		h, err := decodeHeld(0, data)
+		h, err := origin.Decode(0, data)
 		require.NoError(t, err)
 		require.Contains(t, string(h.Rows), "q", "the report is among what the process has retained")
 	}
-}
-
-// TestHeldFitsItsMessage requires that a process says as much of what it has kept as its message may have.
-func TestHeldFitsItsMessage(t *testing.T) {
-	long, short := make([]byte, wire.MaxHeld), []byte("short")
-	for _, c := range []struct{ rows, states, wantRows, wantStates []byte }{
-		{short, short, short, short},
-		{long, short, nil, short},
-		{short, long, short, nil},
-		{long, long, nil, nil},
-		{long[:wire.MaxHeld/2], long[:wire.MaxHeld/2], nil, long[:wire.MaxHeld/2]},
-	} {
-		data, err := encodeHeld(c.rows, c.states)
-		require.NoError(t, err)
-		require.LessOrEqual(t, len(data), wire.MaxHeld)
-		h, err := decodeHeld(0, data)
-		require.NoError(t, err)
-		require.Equal(t, len(c.wantRows), len(h.Rows))
-		require.Equal(t, len(c.wantStates), len(h.Copies))
-	}
-	data, err := encodeHeld(nil, nil)
-	require.NoError(t, err)
-	require.Nil(t, data)
 }

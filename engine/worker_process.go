@@ -10,6 +10,7 @@ import (
 
 	"github.com/superstep-ml/superstep/engine/copies"
 	"github.com/superstep-ml/superstep/engine/task"
+	"github.com/superstep-ml/superstep/engine/workerlife"
 	"github.com/superstep-ml/superstep/internal/offheap"
 	"github.com/superstep-ml/superstep/internal/wire"
 )
@@ -122,17 +123,13 @@ func (p *workerProcess) deployed(d *wire.Deployment) {
 
 // keeps reports whether the process is kept for another attempt when the worker has ended.
 func (w *worker) keeps() bool {
-	f := w.failure
-	if w.job == nil || w.busy || w.left || w.failed || f == nil || f.Kind != wire.PeerFailure || w.job.deployment.Mode != wire.RunMode {
+	if w.job == nil {
 		return false
 	}
-	if w.answer != nil && w.answer.Committed != nil {
-		return false
-	}
-	if w.cancelled != nil {
-		return w.cancelled.Keep
-	}
-	return w.job.deployment.Keep
+	return workerlife.End{
+		Deployment: w.job.deployment, Cancelled: w.cancelled, Failure: w.failure,
+		Committed: w.answer != nil && w.answer.Committed != nil, Unclean: w.busy || w.left || w.failed,
+	}.Keeps()
 }
 
 // leave ends the attempt of a worker whose process is kept.

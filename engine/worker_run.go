@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/superstep-ml/superstep/engine/workerlife"
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
@@ -42,7 +43,7 @@ func runWorker(environment workerEnv) int {
 // the task manager, and one writes the messages of the worker. Each piece of work has a goroutine
 // of its own; only one is under way at a time.
 func (w *worker) live() bool {
-	for w.state != workerEnded {
+	for w.state != workerlife.Ended {
 		select {
 		case m := <-w.heard:
 			w.hear(m)
@@ -50,10 +51,10 @@ func (w *worker) live() bool {
 			w.workEnded(o)
 		case <-w.late:
 			w.fail(w.stopTimeoutError())
-			w.step(workLate)
+			w.step(workerlife.WorkLate)
 		case err := <-w.unsent:
 			w.fail(fmt.Errorf("the worker's report cannot be sent: %w", err))
-			w.step(workUnsent)
+			w.step(workerlife.WorkUnsent)
 		case <-w.gone:
 			w.abandon()
 			return false
@@ -86,7 +87,7 @@ func checkProtocol(text string) error {
 // worker is the state of a worker process in one attempt of its job.
 type worker struct {
 	*workerProcess
-	state   workerState
+	state   workerlife.State
 	context context.Context // the context of all work; doStop ends it
 	cancel  context.CancelCauseFunc
 
@@ -111,7 +112,7 @@ type worker struct {
 
 // workOutcome is the outcome of a piece of work.
 type workOutcome struct {
-	event  workerEvent
+	event  workerlife.Event
 	answer *wire.FromWorker
 	err    error
 }
@@ -141,35 +142,30 @@ func (w *worker) hear(m *wire.ToWorker) {
 	w.step(w.eventOf(m))
 }
 
-// eventOf returns the event of a message, which is hearInvalid if the message is not for this
-// worker.
-func (w *worker) eventOf(m *wire.ToWorker) workerEvent {
-	first := w.job != nil && w.job.deployment.Worker == 0
-	resumes := w.job != nil && w.job.deployment.Mode == wire.CommitMode
-	switch {
-	case m.Deployment != nil && w.job == nil:
+// eventOf returns the event of a message, and keeps what the message says.
+func (w *worker) eventOf(m *wire.ToWorker) workerlife.Event {
+	var d *wire.Deployment
+	if w.job != nil {
+		d = w.job.deployment
+	}
+	event := workerlife.EventOf(w.state, m, d)
+	switch event {
+	case workerlife.HearDeploy:
 		w.deployed(m.Deployment)
 		w.job = newWorkerJob(w, m.Deployment)
-		return hearDeploy
-	case m.Prepare != nil && first && !resumes:
+	case workerlife.HearPrepare:
 		w.prepare = m.Prepare
-		return hearPrepare
-	case m.Start != nil && (w.state == workerPrepared) == first && !resumes:
+	case workerlife.HearStart:
 		w.start = m.Start
-		return hearStart
-	case m.Commit != nil && first && (w.state == workerReady) == resumes:
+	case workerlife.HearCommit:
 		w.commit = m.Commit
-		return hearCommit
-	case m.Cancel != nil:
+	case workerlife.HearCancel:
 		w.cancelled = m.Cancel
-		if !w.state.ending() && w.state < workerCommitting {
+		if !w.state.Ending() && w.state < workerlife.Committing {
 			w.fail(cancelled(m.Cancel.Reason))
 		}
-		return hearCancel
-	case m.Exit != nil:
-		return hearExit
 	}
-	return hearInvalid
+	return event
 }
 
 // messageName returns the name of a message.
@@ -215,23 +211,23 @@ func (w *worker) fail(err error) {
 }
 
 // step makes the transition for an event and does its action.
-func (w *worker) step(e workerEvent) {
-	step := w.state.step(e)
-	if step.do == doRefuse && w.failure == nil {
+func (w *worker) step(e workerlife.Event) {
+	step := w.state.Step(e)
+	if step.Do == workerlife.DoRefuse && w.failure == nil {
 		w.fail(clusterFault(fmt.Errorf("the task manager sent %s to a worker that is %v: their versions may differ", w.lastMessage, w.state)))
 	}
 	before := w.state
-	w.state = step.to
-	switch step.do {
-	case doBuild:
+	w.state = step.To
+	switch step.Do {
+	case workerlife.DoBuild:
 		w.begin("building the job", w.job.build)
-	case doPrepare:
+	case workerlife.DoPrepare:
 		w.begin("the sinks' begin", w.job.prepare)
-	case doRun:
+	case workerlife.DoRun:
 		w.begin("the run", func(ctx context.Context) workOutcome { return w.job.run(ctx, w.start) })
-	case doCommit:
+	case workerlife.DoCommit:
 		w.begin("the sinks' commit", func(context.Context) workOutcome { return w.job.commit(w.commit) })
-	case doAnswer:
+	case workerlife.DoAnswer:
 		w.tell()
 	default:
 		w.enterEnding(before)
@@ -239,19 +235,19 @@ func (w *worker) step(e workerEvent) {
 }
 
 // enterEnding does what is needed when the worker enters one of the states in which it ends.
-func (w *worker) enterEnding(before workerState) {
+func (w *worker) enterEnding(before workerlife.State) {
 	if w.state == before {
 		return
 	}
 	switch w.state {
-	case workerStopping:
+	case workerlife.Stopping:
 		w.cancel(cmp.Or(w.cause, errStopRequested))
 		w.late = time.After(w.env.stopTimeout + time.Second) // later than the limit of the run, task.Env.AbandonAfter
-	case workerAborting:
+	case workerlife.Aborting:
 		w.cancel(cmp.Or(w.cause, errStopRequested))
 		w.late = time.After(w.env.stopTimeout)
 		w.begin("removing what was written", func(context.Context) workOutcome { return w.job.abort() })
-	case workerEnded:
+	case workerlife.Ended:
 		w.end()
 	}
 }

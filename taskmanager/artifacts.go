@@ -17,6 +17,7 @@ import (
 
 	"github.com/superstep-ml/superstep/internal/programs"
 	"github.com/superstep-ml/superstep/internal/wire"
+	"github.com/superstep-ml/superstep/taskmanager/core"
 )
 
 // source fetches the executable with the given hash. Each call of next returns the next chunk
@@ -158,7 +159,7 @@ func (a *artifacts) bring(ctx context.Context, e *artifact) error {
 	}
 	// A job manager that cannot be reached may come back, and its jobs then go on. So the fetch
 	// is tried again as long as a worker waits for it.
-	for wait := newBackoff(seed()); ; {
+	for wait := core.NewBackoff(seed()); ; {
 		err := a.place(e, func(part string) error { return a.download(ctx, e, part) })
 		switch {
 		case err == nil:
@@ -169,7 +170,7 @@ func (a *artifacts) bring(ctx context.Context, e *artifact) error {
 			return fmt.Errorf("fetch executable %.12s…: %w", e.Name, err)
 		}
 		select {
-		case <-time.After(wait.wait()):
+		case <-time.After(wait.Wait()):
 		case <-ctx.Done():
 		}
 	}

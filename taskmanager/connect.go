@@ -14,6 +14,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/security"
 	"github.com/superstep-ml/superstep/internal/silence"
 	"github.com/superstep-ml/superstep/internal/wire"
+	"github.com/superstep-ml/superstep/taskmanager/core"
 )
 
 // registerTimeout bounds how long a job manager may take to answer a registration.
@@ -45,7 +46,7 @@ type link = grpc.BidiStreamingClient[wire.FromTaskManager, wire.ToTaskManager]
 // or cannot be sent. If the job manager refuses the task manager for good, it returns a
 // *RefusedError.
 func (m *manager) converse(ctx context.Context) error {
-	waits := newBackoff(m.Seed)
+	waits := core.NewBackoff(m.Seed)
 	for failures := 0; ; failures++ {
 		registered, err := m.connection(ctx)
 		if registered && err != nil {
@@ -59,10 +60,10 @@ func (m *manager) converse(ctx context.Context) error {
 			return err
 		}
 		if registered {
-			waits.reset()
+			waits.Reset()
 			failures = 0
 		}
-		wait := waits.wait()
+		wait := waits.Wait()
 		if failures == 0 || failures%10 == 9 { // log the first failure, and then every tenth
 			m.Logger.Warn("no connection to the job manager, trying again", "address", m.JobManager, "error", wire.Reason(security.ExplainDial(err)))
 		}
@@ -137,7 +138,7 @@ func (m *manager) end() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.cut, m.joined = nil, false
-	m.lease.lost()
+	m.lease.Lost()
 }
 
 // connectionError returns an error that says why a connection ended. It is a *RefusedError if the job
@@ -192,7 +193,7 @@ func (m *manager) acceptRegistration(r *wire.Registered) (beat time.Duration) {
 	before := m.cluster
 	m.cluster, m.joined = r.Cluster, true
 	limit := max(cmp.Or(m.Lease, r.Lease, defaultLease), leastClock)
-	m.lease.renew(limit)
+	m.lease.Renew(limit)
 	m.leased = true
 	m.change()
 	select {
@@ -201,7 +202,7 @@ func (m *manager) acceptRegistration(r *wire.Registered) (beat time.Duration) {
 	}
 	m.mu.Unlock()
 	if before != "" && before != r.Cluster {
-		m.outbox.repeat()
+		m.outbox.Repeat()
 	}
 	return max(cmp.Or(m.Heartbeat, r.Heartbeat, defaultHeartbeat), leastClock)
 }
@@ -212,14 +213,14 @@ func (m *manager) acceptRegistration(r *wire.Registered) (beat time.Duration) {
 func (m *manager) sendLoop(stream link, beat time.Duration, heard chan error) error {
 	ticks := time.NewTicker(beat)
 	defer ticks.Stop()
-	m.outbox.beat()
+	m.outbox.Beat()
 	for {
-		message := m.outbox.pop()
+		message := m.outbox.Pop()
 		if message == nil {
 			select {
-			case <-m.outbox.more:
+			case <-m.outbox.More:
 			case <-ticks.C:
-				m.outbox.beat()
+				m.outbox.Beat()
 			case err := <-heard:
 				heard <- err
 				return io.EOF
@@ -228,7 +229,7 @@ func (m *manager) sendLoop(stream link, beat time.Duration, heard chan error) er
 		}
 		select { // so that heartbeats are sent in time even if there are always other messages to send
 		case <-ticks.C:
-			m.outbox.beat()
+			m.outbox.Beat()
 		default:
 		}
 		if message.Heartbeat != nil {
@@ -243,7 +244,7 @@ func (m *manager) sendLoop(stream link, beat time.Duration, heard chan error) er
 				}
 			}
 			m.mu.Lock()
-			m.lease.beats(message.Heartbeat.Number)
+			m.lease.Beats(message.Heartbeat.Number)
 			m.mu.Unlock()
 		}
 		if err := stream.Send(message); err != nil {
@@ -264,9 +265,9 @@ func (m *manager) listen(stream link) error {
 		}
 		switch {
 		case message.Ack != nil:
-			m.outbox.acknowledged(message.Ack.Number)
+			m.outbox.Acknowledged(message.Ack.Number)
 			m.mu.Lock()
-			m.lease.acknowledged(message.Ack.Number)
+			m.lease.Acknowledged(message.Ack.Number)
 			m.mu.Unlock()
 		case message.Deploy != nil:
 			m.deploy(message.Deploy)
@@ -297,15 +298,15 @@ func (m *manager) watchLease(ctx context.Context) {
 			return
 		}
 		m.mu.Lock()
-		if m.lease.limit != limit && m.lease.limit > 0 {
-			limit = m.lease.limit
-			measure = newTurns(limit, time.Since(begin))
+		if m.lease.Limit != limit && m.lease.Limit > 0 {
+			limit = m.lease.Limit
+			measure = core.NewTurns(limit, time.Since(begin))
 			ticks.Reset(measure.Period)
 		}
 		lapsed := false
 		if m.leased {
-			m.lease.tick(measure.Tick(time.Since(begin)))
-			lapsed = m.lease.lapsed()
+			m.lease.Tick(measure.Tick(time.Since(begin)))
+			lapsed = m.lease.Lapsed()
 		}
 		cut := m.cut
 		if lapsed {
@@ -317,7 +318,7 @@ func (m *manager) watchLease(ctx context.Context) {
 		}
 		why := fmt.Sprintf("no message of the job manager came for %s", limit)
 		m.Logger.Warn(why + ": killing the workers")
-		m.outbox.forget()
+		m.outbox.Forget()
 		m.killAll(wire.UnheardFailure, why)
 		if cut != nil {
 			cut(errors.New(why))

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/superstep-ml/superstep/internal/wire"
+	"github.com/superstep-ml/superstep/taskmanager/core"
 )
 
 // deliverer sends a worker's rows, text and log lines to the job manager, on a stream that it
@@ -43,7 +44,7 @@ type deliverer struct {
 	stalled bool  // the job manager did not accept the last log lines
 	rows    bool  // the stream has unconfirmed rows or text
 	refused error // the error with which the job manager refuses deliveries of this worker, or nil
-	retry   *backoff
+	retry   *core.Backoff
 }
 
 // stream is the client's side of a stream of deliveries.
@@ -60,7 +61,7 @@ func newDeliverer(ref wire.WorkerRef, client *wire.Client, out *output, seed uin
 		ref: ref, client: client, out: out,
 		patience: reconnectTimeout,
 		bulk:     make(chan *wire.Delivery), flushes: make(chan chan error), broken: make(chan error, 1),
-		retry: newBackoff(seed),
+		retry: core.NewBackoff(seed),
 	}
 }
 
@@ -85,7 +86,7 @@ func (d *deliverer) run(ctx context.Context) {
 			return
 		}
 		if later == nil && !d.deliverLog(ctx) {
-			later = time.After(d.retry.wait())
+			later = time.After(d.retry.Wait())
 		}
 	}
 }
@@ -126,7 +127,7 @@ func (d *deliverer) deliver(ctx context.Context, piece *wire.Delivery) {
 			return
 		}
 		select {
-		case <-time.After(d.retry.wait()):
+		case <-time.After(d.retry.Wait()):
 		case <-ctx.Done():
 		}
 	}
@@ -213,7 +214,7 @@ func (d *deliverer) open(ctx context.Context) error {
 	if err := d.send(&wire.Delivery{Worker: &d.ref}); err != nil {
 		return err
 	}
-	d.retry.reset()
+	d.retry.Reset()
 	return nil
 }
 

@@ -9,12 +9,11 @@
 //
 // Run registers with the job manager and sends heartbeats. If the connection breaks, Run keeps
 // trying to reconnect. When the context is done, it announces to the job manager that it leaves,
-// and stays for a limited time while jobs go on elsewhere. The files of the package are:
+// and stays for a limited time while jobs go on elsewhere. Package core makes decisions. The files of
+// this package are:
 //
 //	connect.go    the stream to the job manager, and the lease on it
-//	outbox.go     events for the job manager, sent in order and at least once
 //	artifacts.go  executables by hash
-//	life.go       the states of a worker, as a transition table
 //	worker.go     the loop of a worker: process, pipes, timers
 //	child.go      the process of a worker, with its pipes
 //	launch.go     the start of a worker's process

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/superstep-ml/superstep/internal/wire"
+	"github.com/superstep-ml/superstep/taskmanager/core"
 )
 
 // Exit describes how a process ended.
@@ -18,9 +19,9 @@ type Exit struct {
 // ending describes how a worker's process ended without being killed by the task manager.
 type ending struct {
 	exit  Exit
-	in    state    // state of the worker when the process ended
-	crash []string // lines that the Go runtime printed about the crash; nil if the process did not crash
-	own   bool     // whether the executable is the task manager's own
+	in    core.State // state of the worker when the process ended
+	crash []string   // lines that the Go runtime printed about the crash; nil if the process did not crash
+	own   bool       // whether the executable is the task manager's own
 }
 
 // failure returns a failure that says why the process ended, or nil if it ended as expected.
@@ -35,7 +36,7 @@ func (e ending) failure() *wire.Failure {
 // asOrdered reports whether the process ended normally after the command to end, or after it
 // had reported why it must end.
 func (e ending) asOrdered() bool {
-	return (e.in == failed || e.in == leaving || e.in == finishingCommit || e.in == cancelling) && e.exit.Signal == "" && e.exit.Code <= 1
+	return (e.in == core.Failed || e.in == core.Leaving || e.in == core.FinishingCommit || e.in == core.Cancelling) && e.exit.Signal == "" && e.exit.Code <= 1
 }
 
 func (e ending) cause() (wire.FailureKind, string) {
@@ -46,15 +47,15 @@ func (e ending) cause() (wire.FailureKind, string) {
 		return wire.LostFailure, "killed by the kernel for lack of memory: give it more, or use fewer slots for as much data"
 	case e.exit.Signal == "killed":
 		return wire.LostFailure, "killed by signal: killed; perhaps out of memory"
-	case faults(e.exit.Signal) && e.in == starting && !e.own:
+	case faults(e.exit.Signal) && e.in == core.Starting && !e.own:
 		return wire.MisuseFailure, fmt.Sprintf("the executable was killed by signal: %s, before it sent anything as a worker: it is damaged, or %s", e.exit.Signal, notOurs)
 	case faults(e.exit.Signal):
 		return wire.UserFailure, "killed by signal: " + e.exit.Signal
 	case e.exit.Signal != "":
 		return wire.LostFailure, "killed by signal: " + e.exit.Signal
-	case e.in == starting && e.own:
+	case e.in == core.Starting && e.own:
 		return wire.ClusterFailure, fmt.Sprintf("the task manager's own executable ended with code %d instead of becoming a worker", e.exit.Code)
-	case e.in == starting:
+	case e.in == core.Starting:
 		return wire.MisuseFailure, fmt.Sprintf("the executable ended with code %d before it sent anything as a worker: %s", e.exit.Code, notOurs)
 	}
 	return wire.UserFailure, fmt.Sprintf("user code ended the process (os.Exit) with code %d", e.exit.Code)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/superstep-ml/superstep/internal/wire"
+	"github.com/superstep-ml/superstep/taskmanager/core"
 )
 
 // This file processes the commands for a worker and the frames from it.
@@ -64,9 +65,9 @@ func (w *worker) confirmed(err error) {
 	event := w.held.event
 	w.releaseHeld()
 	if err != nil {
-		w.step(undeliverable, payload{failure: &wire.Failure{Kind: wire.LostFailure, Message: err.Error()}})
+		w.step(core.Undeliverable, payload{failure: &wire.Failure{Kind: wire.LostFailure, Message: err.Error()}})
 	}
-	if w.state != killed {
+	if w.state != core.Killed {
 		w.tell(*event)
 	}
 }
@@ -76,21 +77,21 @@ func (w *worker) execute(o order) {
 	c := o.command
 	switch {
 	case o.stop != nil:
-		w.step(stopped, payload{failure: o.stop})
+		w.step(core.Stopped, payload{failure: o.stop})
 	case c.Prepare != nil:
-		w.step(toldPrepare, payload{command: &wire.ToWorker{Prepare: c.Prepare}})
+		w.step(core.ToldPrepare, payload{command: &wire.ToWorker{Prepare: c.Prepare}})
 	case c.Start != nil:
-		w.step(toldStart, payload{command: &wire.ToWorker{Start: c.Start}})
+		w.step(core.ToldStart, payload{command: &wire.ToWorker{Start: c.Start}})
 	case c.Commit != nil:
-		w.step(toldCommit, payload{command: &wire.ToWorker{Commit: c.Commit}})
+		w.step(core.ToldCommit, payload{command: &wire.ToWorker{Commit: c.Commit}})
 	case c.Save != nil:
-		w.step(toldSave, payload{command: &wire.ToWorker{Save: c.Save}})
+		w.step(core.ToldSave, payload{command: &wire.ToWorker{Save: c.Save}})
 	case c.Cancel != nil:
-		w.step(toldCancel, payload{command: &wire.ToWorker{Cancel: c.Cancel}})
+		w.step(core.ToldCancel, payload{command: &wire.ToWorker{Cancel: c.Cancel}})
 	case c.Exit != nil:
-		w.step(toldExit, payload{command: &wire.ToWorker{Exit: c.Exit}})
+		w.step(core.ToldExit, payload{command: &wire.ToWorker{Exit: c.Exit}})
 	case c.Kill != nil:
-		w.step(toldKill, payload{})
+		w.step(core.ToldKill, payload{})
 	default:
 		w.log.Warn("the job manager sent a command that this version does not know")
 	}
@@ -104,7 +105,7 @@ func (w *worker) hear(f frame) {
 		// EOF, even within a frame, only means that the process is ending, which w.exits
 		// reports. If the process continues, it counts as silent from now on.
 		if f.err != io.EOF && !errors.Is(f.err, io.ErrUnexpectedEOF) && !errors.Is(f.err, os.ErrDeadlineExceeded) && !errors.Is(f.err, os.ErrClosed) {
-			w.step(saidGarbage, w.protocolFailure("%v", f.err))
+			w.step(core.SaidGarbage, w.protocolFailure("%v", f.err))
 		}
 		return
 	}
@@ -120,45 +121,45 @@ func (w *worker) protocolFailure(format string, args ...any) payload {
 }
 
 // understand returns the trigger that a frame causes, and the payload of the trigger.
-func (w *worker) understand(f *wire.FromWorker) (trigger, payload) {
+func (w *worker) understand(f *wire.FromWorker) (core.Trigger, payload) {
 	event := wire.WorkerEvent{WorkerRef: w.ref}
-	var meanings []trigger
+	var meanings []core.Trigger
 	var p payload
-	note := func(set bool, h trigger) {
+	note := func(set bool, h core.Trigger) {
 		if set {
 			meanings = append(meanings, h)
 		}
 	}
-	note(f.Beat != nil, saidBeat)
-	note(f.Ready != nil, saidReady)
-	note(f.Resolved != nil, saidResolved)
-	note(f.Prepared != nil, saidPrepared)
-	note(f.Progress != nil, saidProgress)
-	note(f.Checkpointed != nil, saidCheckpointed)
-	note(f.Saved != nil, saidSaved)
-	note(f.Collected != nil, saidBulk)
-	note(f.Output != nil, saidBulk)
-	note(f.Finished != nil, saidFinished)
-	note(f.Committed != nil, saidCommitted)
-	note(f.Failed != nil, saidFailed)
-	note(f.Kept != nil, saidKept)
+	note(f.Beat != nil, core.SaidBeat)
+	note(f.Ready != nil, core.SaidReady)
+	note(f.Resolved != nil, core.SaidResolved)
+	note(f.Prepared != nil, core.SaidPrepared)
+	note(f.Progress != nil, core.SaidProgress)
+	note(f.Checkpointed != nil, core.SaidCheckpointed)
+	note(f.Saved != nil, core.SaidSaved)
+	note(f.Collected != nil, core.SaidBulk)
+	note(f.Output != nil, core.SaidBulk)
+	note(f.Finished != nil, core.SaidFinished)
+	note(f.Committed != nil, core.SaidCommitted)
+	note(f.Failed != nil, core.SaidFailed)
+	note(f.Kept != nil, core.SaidKept)
 	if len(meanings) != 1 {
-		return saidGarbage, w.protocolFailure("a frame has %d messages, not one", len(meanings))
+		return core.SaidGarbage, w.protocolFailure("a frame has %d messages, not one", len(meanings))
 	}
 	event.Ready, event.Resolved, event.Prepared, event.Progress = f.Ready, f.Resolved, f.Prepared, f.Progress
 	event.Finished, event.Committed, event.Failed, event.Checkpointed = f.Finished, f.Committed, f.Failed, f.Checkpointed
 	event.Saved = f.Saved
 	p.event = &event
 	if resolves := w.deployment.Mode == wire.ResolveMode; resolves && f.Ready != nil || !resolves && f.Resolved != nil {
-		return saidGarbage, w.protocolFailure("it sent %q, which it was not asked for", meanings[0])
+		return core.SaidGarbage, w.protocolFailure("it sent %q, which it was not asked for", meanings[0])
 	}
 	switch {
 	case f.Kept != nil && !w.mayStay:
-		return saidGarbage, w.protocolFailure("it sent %q, which it may not do now", meanings[0])
+		return core.SaidGarbage, w.protocolFailure("it sent %q, which it may not do now", meanings[0])
 	case f.Kept != nil && w.exit != nil: // the process cannot be kept
-		return saidBeat, p
+		return core.SaidBeat, p
 	}
-	if meanings[0] == saidBulk {
+	if meanings[0] == core.SaidBulk {
 		p = payload{piece: &wire.Delivery{Collected: f.Collected, Output: f.Output}}
 	}
 	return meanings[0], p
@@ -191,7 +192,7 @@ func (w *worker) tellProgress() {
 	if w.progress == nil {
 		return
 	}
-	w.outbox.put(wire.WorkerEvent{WorkerRef: w.ref, Progress: w.progress})
+	w.outbox.Put(wire.WorkerEvent{WorkerRef: w.ref, Progress: w.progress})
 	w.progress, w.progressTold = nil, time.Now()
 }
 
@@ -199,5 +200,5 @@ func (w *worker) tellProgress() {
 // progress first.
 func (w *worker) tell(e wire.WorkerEvent) {
 	w.tellProgress()
-	w.outbox.put(e)
+	w.outbox.Put(e)
 }

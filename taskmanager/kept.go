@@ -10,6 +10,7 @@ import (
 
 	"github.com/superstep-ml/superstep/internal/silence"
 	"github.com/superstep-ml/superstep/internal/wire"
+	"github.com/superstep-ml/superstep/taskmanager/core"
 )
 
 // A worker that ends because of other workers may keep its process (wire.Kept). The worker's slots are
@@ -171,7 +172,7 @@ func (k *kept) withdraw(p *pool) bool {
 // run watches the process until another worker takes it or it has ended.
 func (k *kept) run(p *pool) {
 	begin := time.Now()
-	turns := newTurns(min(p.Silence, p.KeepFor), 0)
+	turns := core.NewTurns(min(p.Silence, p.KeepFor), 0)
 	ticks := time.NewTicker(turns.Period)
 	defer ticks.Stop()
 	k.log.Info("the process waits for the next attempt of its job", "for", p.KeepFor)

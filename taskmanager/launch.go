@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"github.com/superstep-ml/superstep/internal/wire"
+	"github.com/superstep-ml/superstep/taskmanager/core"
 )
 
 // fetch starts to acquire the executable of the worker. The result is sent to w.got.
@@ -30,11 +31,11 @@ func (w *worker) runsOwnExecutable() bool { return w.deployment.Spec.Artifact ==
 // haveArtifact processes the result of acquiring the executable.
 func (w *worker) haveArtifact(g gotArtifact) {
 	if g.err != nil {
-		w.step(unstarted, payload{failure: &wire.Failure{Kind: wire.ClusterFailure, Message: g.err.Error()}})
+		w.step(core.Unstarted, payload{failure: &wire.Failure{Kind: wire.ClusterFailure, Message: g.err.Error()}})
 		return
 	}
 	w.release = g.release
-	w.step(fetched, payload{path: g.path})
+	w.step(core.Fetched, payload{path: g.path})
 }
 
 // launch starts the worker's process, and sends the deployment to it.
@@ -44,7 +45,7 @@ func (w *worker) launch(executable string) {
 		f = w.start(executable)
 	}
 	if f != nil {
-		w.step(unstarted, payload{failure: f})
+		w.step(core.Unstarted, payload{failure: f})
 		return
 	}
 	w.log.Info("worker started", "pid", w.process.PID())
@@ -56,7 +57,7 @@ func (w *worker) launch(executable string) {
 func (w *worker) redeploy() {
 	w.startDeliveries()
 	if f := w.prepare(); f != nil {
-		w.step(unstarted, payload{failure: f})
+		w.step(core.Unstarted, payload{failure: f})
 		return
 	}
 	w.log.Info("worker goes on in the process of an earlier attempt", "pid", w.process.PID())

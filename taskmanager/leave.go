@@ -33,7 +33,7 @@ func (m *manager) handOver(why string, ended <-chan error) (refused bool, err er
 		return false, nil
 	}
 	by := time.Now().Add(m.DrainWithin)
-	m.outbox.announce(departure{why: why, by: by})
+	m.outbox.Announce(departure{why: why, by: by}.message)
 	m.kept.makeRoom(0) // no attempt will begin here
 	late := time.NewTimer(m.DrainWithin)
 	defer late.Stop()
@@ -82,7 +82,7 @@ func (m *manager) awaits() (jobs string, waits bool) {
 	}
 	slices.Sort(ids)
 	jobs = strings.Join(slices.Compact(ids), ", ")
-	return jobs, jobs != "" || !m.joined && !m.outbox.empty()
+	return jobs, jobs != "" || !m.joined && !m.outbox.Empty()
 }
 
 // change tells handOver that a worker has ended or the task manager has registered. The caller holds mu.

@@ -6,6 +6,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/superstep-ml/superstep/taskmanager/core"
 )
 
 // Bounds of the nominal waits until the command of a preemption notice is started again after a
@@ -19,7 +21,7 @@ const (
 // then. If the command fails, awaitNotice starts it again after a wait. When the context is done, it
 // kills the command with its process group and returns false.
 func (m *manager) awaitNotice(ctx context.Context) bool {
-	waits := newBackoffBetween(firstNotice, lastNotice, m.Seed)
+	waits := core.NewBackoffBetween(firstNotice, lastNotice, m.Seed)
 	for {
 		began := time.Now()
 		exit, lines, err := m.runNotice(ctx)
@@ -30,9 +32,9 @@ func (m *manager) awaitNotice(ctx context.Context) bool {
 			return true
 		}
 		if time.Since(began) >= lastNotice {
-			waits.reset()
+			waits.Reset()
 		}
-		wait := waits.wait()
+		wait := waits.Wait()
 		m.Logger.Warn("the command of --preemption-notice "+howFailed(exit, err)+"; it is started again", "in", wait.Round(time.Millisecond), "its last lines", lines)
 		select {
 		case <-time.After(wait):

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/superstep-ml/superstep/internal/wire"
+	"github.com/superstep-ml/superstep/taskmanager/core"
 )
 
 // drain takes and returns all waiting output.
@@ -123,23 +124,23 @@ func TestEnding(t *testing.T) {
 		kind    wire.FailureKind
 		message string // expected message; "" if there is no failure
 	}{
-		{ending{exit: Exit{Code: 2}, in: running, crash: o.crashed()}, wire.UserFailure, message},
-		{ending{exit: Exit{Code: 2}, in: leaving, crash: o.crashed()}, wire.UserFailure, message},
-		{ending{exit: Exit{Code: -1, Signal: "aborted"}, in: running, crash: o.crashed()}, wire.UserFailure, message},
-		{ending{exit: Exit{Code: 3}, in: running, crash: o.crashed()}, wire.UserFailure, "user code ended the process (os.Exit) with code 3"},
-		{ending{exit: Exit{Code: 2}, in: running}, wire.UserFailure, "user code ended the process (os.Exit) with code 2"},
-		{ending{exit: Exit{Code: 0}, in: done}, wire.UserFailure, "user code ended the process (os.Exit) with code 0"},
-		{ending{exit: Exit{Code: 0}, in: leaving}, 0, ""},
-		{ending{exit: Exit{Code: 1}, in: leaving}, 0, ""},
-		{ending{exit: Exit{Code: 1}, in: cancelling}, 0, ""},
-		{ending{exit: Exit{Code: 7}, in: leaving}, wire.UserFailure, "user code ended the process (os.Exit) with code 7"},
-		{ending{exit: Exit{Code: -1, Signal: "killed"}, in: running}, wire.LostFailure, "killed by signal: killed; perhaps out of memory"},
-		{ending{exit: Exit{Code: -1, Signal: "killed", OutOfMemory: true}, in: running}, wire.LostFailure, "killed by the kernel for lack of memory: give it more, or use fewer slots for as much data"},
-		{ending{exit: Exit{Code: -1, Signal: "terminated"}, in: running}, wire.LostFailure, "killed by signal: terminated"},
-		{ending{exit: Exit{Code: -1, Signal: "segmentation fault"}, in: running}, wire.UserFailure, "killed by signal: segmentation fault"},
-		{ending{exit: Exit{Code: -1, Signal: "segmentation fault"}, in: starting}, wire.MisuseFailure, "the executable was killed by signal: segmentation fault, before it sent anything as a worker: it is damaged, or " + notOurs},
-		{ending{exit: Exit{Code: 0}, in: starting}, wire.MisuseFailure, "the executable ended with code 0 before it sent anything as a worker: " + notOurs},
-		{ending{exit: Exit{Code: 1}, in: starting, own: true}, wire.ClusterFailure, "the task manager's own executable ended with code 1 instead of becoming a worker"},
+		{ending{exit: Exit{Code: 2}, in: core.Running, crash: o.crashed()}, wire.UserFailure, message},
+		{ending{exit: Exit{Code: 2}, in: core.Leaving, crash: o.crashed()}, wire.UserFailure, message},
+		{ending{exit: Exit{Code: -1, Signal: "aborted"}, in: core.Running, crash: o.crashed()}, wire.UserFailure, message},
+		{ending{exit: Exit{Code: 3}, in: core.Running, crash: o.crashed()}, wire.UserFailure, "user code ended the process (os.Exit) with code 3"},
+		{ending{exit: Exit{Code: 2}, in: core.Running}, wire.UserFailure, "user code ended the process (os.Exit) with code 2"},
+		{ending{exit: Exit{Code: 0}, in: core.Done}, wire.UserFailure, "user code ended the process (os.Exit) with code 0"},
+		{ending{exit: Exit{Code: 0}, in: core.Leaving}, 0, ""},
+		{ending{exit: Exit{Code: 1}, in: core.Leaving}, 0, ""},
+		{ending{exit: Exit{Code: 1}, in: core.Cancelling}, 0, ""},
+		{ending{exit: Exit{Code: 7}, in: core.Leaving}, wire.UserFailure, "user code ended the process (os.Exit) with code 7"},
+		{ending{exit: Exit{Code: -1, Signal: "killed"}, in: core.Running}, wire.LostFailure, "killed by signal: killed; perhaps out of memory"},
+		{ending{exit: Exit{Code: -1, Signal: "killed", OutOfMemory: true}, in: core.Running}, wire.LostFailure, "killed by the kernel for lack of memory: give it more, or use fewer slots for as much data"},
+		{ending{exit: Exit{Code: -1, Signal: "terminated"}, in: core.Running}, wire.LostFailure, "killed by signal: terminated"},
+		{ending{exit: Exit{Code: -1, Signal: "segmentation fault"}, in: core.Running}, wire.UserFailure, "killed by signal: segmentation fault"},
+		{ending{exit: Exit{Code: -1, Signal: "segmentation fault"}, in: core.Starting}, wire.MisuseFailure, "the executable was killed by signal: segmentation fault, before it sent anything as a worker: it is damaged, or " + notOurs},
+		{ending{exit: Exit{Code: 0}, in: core.Starting}, wire.MisuseFailure, "the executable ended with code 0 before it sent anything as a worker: " + notOurs},
+		{ending{exit: Exit{Code: 1}, in: core.Starting, own: true}, wire.ClusterFailure, "the task manager's own executable ended with code 1 instead of becoming a worker"},
 	} {
 		f := test.e.failure()
 		if test.message == "" {

@@ -15,6 +15,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/diskspace"
 	"github.com/superstep-ml/superstep/internal/programs"
 	"github.com/superstep-ml/superstep/internal/wire"
+	"github.com/superstep-ml/superstep/taskmanager/core"
 )
 
 // Run offers the slots of this machine to the job manager until the context is done, or until the
@@ -64,7 +65,7 @@ func Run(ctx context.Context, config Config) (err error) {
 	}
 	defer here.close()
 	m := &manager{
-		workerEnv:   workerEnv{Config: c, own: own, table: lifeTable(), dir: dir, client: client, artifacts: artifacts, outbox: newOutbox(), launcher: c.Launcher, kept: newPool(c)},
+		workerEnv:   workerEnv{Config: c, own: own, table: core.LifeTable(), dir: dir, client: client, artifacts: artifacts, outbox: core.NewOutbox(), launcher: c.Launcher, kept: newPool(c)},
 		incarnation: rand.Text(),
 		presence:    here,
 		space:       diskspace.New(c.Dir, c.MinFree),
@@ -113,7 +114,7 @@ type manager struct {
 	workers  map[wire.WorkerRef]*worker
 	stopping bool
 	cluster  string // the job manager's incarnation; "" before the first registration
-	lease    lease
+	lease    core.Lease
 	leased   bool                    // the lease runs: it was renewed and has not lapsed
 	cut      context.CancelCauseFunc // breaks the current connection; nil if there is none
 	joined   bool                    // the task manager is registered on the current connection
@@ -162,7 +163,7 @@ func (m *manager) run(ctx context.Context) error {
 	if refused {
 		return err
 	}
-	m.outbox.requestLeave("was stopped (" + why + ")")
+	m.outbox.RequestLeave("was stopped (" + why + ")")
 	patience := time.NewTimer(leaveTimeout)
 	defer patience.Stop()
 	select {
@@ -227,7 +228,7 @@ func (m *manager) deploy(d *wire.Deployment) {
 	w := newWorker(&m.workerEnv, d, c)
 	m.workers[d.WorkerRef] = w
 	m.kept.makeRoom(m.Slots - m.used())
-	m.outbox.deployed(d.WorkerRef)
+	m.outbox.Deployed(d.WorkerRef)
 	m.tasks.Go(func() {
 		w.run()
 		m.mu.Lock()
@@ -253,7 +254,7 @@ func (m *manager) refuse(ref wire.WorkerRef, f *wire.Failure) {
 	if f != nil {
 		f.Worker, f.TaskManager, f.ExitCode = ref.Worker, m.Name, -1
 	}
-	m.outbox.put(wire.WorkerEvent{WorkerRef: ref, Ended: &wire.Ended{Failure: f}})
+	m.outbox.Put(wire.WorkerEvent{WorkerRef: ref, Ended: &wire.Ended{Failure: f}})
 }
 
 // unfit returns a failure that says why a deployment is not valid, or nil if it is valid.
@@ -296,7 +297,7 @@ func (m *manager) registration() *wire.Register {
 		Version: wire.Version, Build: wire.Build(),
 		ID: m.dir.id, Incarnation: m.incarnation, Name: m.Name, Host: m.Advertise, PID: os.Getpid(),
 		Slots: m.Slots, Memory: m.Memory, Platform: m.own.Platform, Executable: m.own.Hash, Ailing: m.space.Full(),
-		Broke: m.broke, Running: m.outbox.reconnect(), Leaving: m.outbox.announcement(),
+		Broke: m.broke, Running: m.outbox.Reconnect(), Leaving: m.outbox.Announcement(),
 	}
 	if m.presence != nil {
 		r.Presence, r.PresenceKey = m.presence.address, m.presence.key

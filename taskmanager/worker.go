@@ -13,17 +13,18 @@ import (
 	"github.com/superstep-ml/superstep/internal/programs"
 	"github.com/superstep-ml/superstep/internal/silence"
 	"github.com/superstep-ml/superstep/internal/wire"
+	"github.com/superstep-ml/superstep/taskmanager/core"
 )
 
 // workerEnv has the configuration and the objects that all workers of a task manager share.
 type workerEnv struct {
 	Config
 	own       programs.Program // executable of this process
-	table     [states][triggers]move
+	table     [core.States][core.Triggers]core.Move
 	dir       *workDir
 	client    *wire.Client
 	artifacts *artifacts
-	outbox    *outbox
+	outbox    *core.Outbox
 	launcher  Launcher
 	kept      *pool
 }
@@ -53,7 +54,7 @@ type worker struct {
 	cancel context.CancelFunc
 	work   sync.WaitGroup // goroutines of the fetch and of the deliveries
 
-	state   state
+	state   core.State
 	failure *wire.Failure // why the worker was killed or failed; nil if it ended after a command to end
 	crashed bool          // the process ended before it was told to end or killed by the task manager
 
@@ -130,17 +131,17 @@ func (w *worker) run() {
 	defer close(w.over)
 	defer w.cancel()
 	begin := time.Now()
-	w.turns = newTurns(w.Silence, 0)
+	w.turns = core.NewTurns(w.Silence, 0)
 	ticks := time.NewTicker(w.turns.Period)
 	defer ticks.Stop()
 	w.progressDue = time.NewTimer(0)
 	defer w.progressDue.Stop()
 	if w.process != nil {
-		w.step(handed, payload{})
+		w.step(core.Handed, payload{})
 	} else {
 		w.fetch()
 	}
-	for w.state != gone {
+	for w.state != core.Gone {
 		var frames <-chan frame
 		if w.held == nil && !w.read {
 			frames = w.frames
@@ -160,9 +161,9 @@ func (w *worker) run() {
 		case err := <-h.answered:
 			w.confirmed(err)
 		case err := <-w.broken:
-			w.step(undeliverable, payload{failure: &wire.Failure{Kind: wire.LostFailure, Message: err.Error()}})
+			w.step(core.Undeliverable, payload{failure: &wire.Failure{Kind: wire.LostFailure, Message: err.Error()}})
 		case err := <-w.unsent:
-			w.step(stopped, payload{failure: &wire.Failure{Kind: wire.ClusterFailure, Message: err.Error()}})
+			w.step(core.Stopped, payload{failure: &wire.Failure{Kind: wire.ClusterFailure, Message: err.Error()}})
 		case e := <-w.exits:
 			w.exit = &e
 			w.pipes.boundDrain()
@@ -174,48 +175,48 @@ func (w *worker) run() {
 			w.tick(time.Since(begin))
 		}
 		if w.exit != nil && w.read && w.outEnd == nil && w.held == nil {
-			w.step(exited, payload{failure: w.causeOfExit()})
+			w.step(core.Exited, payload{failure: w.causeOfExit()})
 		}
 	}
 }
 
 // step looks up a trigger in the transition table, changes the state, and carries out the
 // action.
-func (w *worker) step(h trigger, p payload) {
+func (w *worker) step(h core.Trigger, p payload) {
 	from, m := w.state, w.table[w.state][h]
-	if m.to != from {
-		w.state, w.inState = m.to, 0
-		w.log.Debug("worker", "was", from, "is", m.to, "for", h)
+	if m.To != from {
+		w.state, w.inState = m.To, 0
+		w.log.Debug("worker", "was", from, "is", m.To, "for", h)
 	}
-	switch m.do {
-	case launch:
+	switch m.Do {
+	case core.Launch:
 		w.launch(p.path)
-	case redeploy:
+	case core.Redeploy:
 		w.redeploy()
-	case relay:
+	case core.Relay:
 		w.outgo <- p.command
-	case ask:
+	case core.Ask:
 		w.ask(p.command)
-	case drop:
+	case core.Drop:
 		w.mayStay = p.command.Cancel.Keep
 		w.outgo <- p.command
 		w.delivery.discard()
 		if w.held != nil && w.held.piece != nil {
 			w.releaseHeld()
 		}
-	case report:
+	case core.Report:
 		w.report(p.event)
-	case deliver:
+	case core.Deliver:
 		w.held = &heldFrame{piece: p.piece}
-	case giveUp:
+	case core.GiveUp:
 		w.failure = w.reason(h, from, p.failure)
 		w.cancel()
-	case kill:
+	case core.Kill:
 		w.kill(w.reason(h, from, p.failure))
-	case keep:
+	case core.Keep:
 		w.keep()
-	case end:
-		if from != killed {
+	case core.End:
+		if from != core.Killed {
 			w.failure, w.crashed = p.failure, p.failure != nil && w.exit != nil
 		}
 		w.end()
@@ -246,7 +247,7 @@ func (w *worker) ask(m *wire.ToWorker) {
 
 // reason returns the failure of a worker that is killed upon trigger h in state in. If given is
 // not nil, reason returns given. If the worker got the command to end, reason returns nil.
-func (w *worker) reason(h trigger, in state, given *wire.Failure) *wire.Failure {
+func (w *worker) reason(h core.Trigger, in core.State, given *wire.Failure) *wire.Failure {
 	if given != nil {
 		return given
 	}
@@ -254,17 +255,17 @@ func (w *worker) reason(h trigger, in state, given *wire.Failure) *wire.Failure 
 		return &wire.Failure{Kind: kind, Message: fmt.Sprintf(format, args...)}
 	}
 	switch {
-	case h >= saidBeat && h <= saidGarbage:
+	case h >= core.SaidBeat && h <= core.SaidGarbage:
 		return because(wire.MisuseFailure, "the worker sent %q while it was %s: %s", h, in, otherVersion)
-	case h == toldPrepare || h == toldStart || h == toldCommit:
+	case h == core.ToldPrepare || h == core.ToldStart || h == core.ToldCommit:
 		return because(wire.ClusterFailure, "the job manager told the worker to %s while it was %s", h, in)
-	case h == silentTooLong:
+	case h == core.SilentTooLong:
 		return because(wire.LostFailure, "the worker was silent for %.1fs, as if it were stopped, and was killed", w.sinceFrame.Seconds())
-	case h == ranOut && in == starting && w.runsOwnExecutable():
+	case h == core.RanOut && in == core.Starting && w.runsOwnExecutable():
 		return because(wire.ClusterFailure, "the task manager's own executable runs, but sent nothing as a worker within %s", w.Startup)
-	case h == ranOut && in == starting:
+	case h == core.RanOut && in == core.Starting:
 		return because(wire.MisuseFailure, "the executable runs, but sent nothing as a worker within %s: %s", w.Startup, notOurs)
-	case h == ranOut:
+	case h == core.RanOut:
 		w.log.Warn("the worker did not end as it was told, and is killed", "after", w.Grace)
 	}
 	return nil // the worker got the command to end, so its end is not a failure
@@ -301,23 +302,23 @@ func (w *worker) tick(now time.Duration) {
 		return
 	}
 	switch w.state {
-	case starting:
+	case core.Starting:
 		switch {
 		case w.inState >= w.Startup && w.unheard():
-			w.step(ranOut, payload{})
+			w.step(core.RanOut, payload{})
 		case w.inState >= w.Silence-w.turns.Period && w.process.Stopped() && w.unheard():
 			// The first frame may take up to Startup, but a stopped process is killed earlier.
-			w.step(silentTooLong, payload{})
+			w.step(core.SilentTooLong, payload{})
 		}
 		return
-	case cancelling, finishingCommit, failed, leaving:
+	case core.Cancelling, core.FinishingCommit, core.Failed, core.Leaving:
 		if w.inState >= w.Grace {
-			w.step(ranOut, payload{})
+			w.step(core.RanOut, payload{})
 			return
 		}
 	}
 	if w.sinceFrame >= w.Silence-w.turns.Period && w.unheard() {
-		w.step(silentTooLong, payload{})
+		w.step(core.SilentTooLong, payload{})
 	}
 }
 
@@ -346,7 +347,7 @@ func (w *worker) keep() {
 	w.log.Info("worker ended, and keeps its process", "pid", c.process.PID())
 	w.kept.put(c, w.ref, w.deployment.Spec.Artifact, w.slots())
 	w.freed.Store(true)
-	w.outbox.put(wire.WorkerEvent{WorkerRef: w.ref, Ended: &wire.Ended{Kept: true}})
+	w.outbox.Put(wire.WorkerEvent{WorkerRef: w.ref, Ended: &wire.Ended{Kept: true}})
 }
 
 // end reports why a worker whose process has ended or was not started is gone.
@@ -363,7 +364,7 @@ func (w *worker) end() {
 		w.log.Info("worker ended")
 	}
 	w.freed.Store(true)
-	w.outbox.put(wire.WorkerEvent{WorkerRef: w.ref, Ended: &wire.Ended{Failure: f, Crashed: w.crashed}})
+	w.outbox.Put(wire.WorkerEvent{WorkerRef: w.ref, Ended: &wire.Ended{Failure: f, Crashed: w.crashed}})
 }
 
 // finish releases the resources of a worker.

@@ -16,6 +16,9 @@ const kept = 2
 
 // Journal writes and loads the checkpoints of a run. Only one goroutine may use it at a time.
 type Journal struct {
+	// Pause waits between two looks for what other processes have written. nil means a timer.
+	Pause func(ctx context.Context, d time.Duration) error
+
 	pieceWriter
 	run   Run
 	found []int // numbers of the manifests that the store had, in descending order

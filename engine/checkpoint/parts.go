@@ -178,11 +178,22 @@ func (j *Journal) gather(ctx context.Context, s State, own []Blob) ([]Blob, erro
 		}
 		text := fmt.Sprintf("%d of the %d subtasks of queue %q have not written their state, from subtask %d on", missing, s.Of-1, s.Queue, firstMissing(all)-1)
 		j.awaited.Store(&text)
-		select {
-		case <-time.After(look):
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+		if err := j.pause(ctx, look); err != nil {
+			return nil, err
 		}
+	}
+}
+
+// pause waits for a time, or until the context is done, and then returns the cause of that.
+func (j *Journal) pause(ctx context.Context, d time.Duration) error {
+	if j.Pause != nil {
+		return j.Pause(ctx, d)
+	}
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }
 

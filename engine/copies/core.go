@@ -1,6 +1,6 @@
 package copies
 
-// core decides which messages a worker sends. It does no input or output: its caller tells it what
+// Core decides which messages a worker sends. It does no input or output: its caller tells it what
 // has happened, and passes on what it gives to send. The pieces themselves go from Store to Store
 // beside it.
 //
@@ -15,10 +15,10 @@ package copies
 // share its pieces. In the first case all Stores drop the older states of the queue, in the second
 // they drop the void one. Since a new state of a queue begins only when the one before is settled, a
 // Store holds one complete state of the queue and one that is under way, apart from the last one.
-type core struct {
+type Core struct {
 	worker, workers, copies int
 	store                   *Store
-	send                    func(to int, m message)
+	send                    func(to int, m Message)
 	settled                 func() // called when a state is settled
 
 	wide   bool                // later states are sent to all workers (gather.go)
@@ -50,8 +50,8 @@ type round struct {
 	narrow   bool // some worker has not sent its copies to all others
 }
 
-// message is what a worker says to another. Each is acknowledged.
-type message struct {
+// Message is what a worker says to another. Each is acknowledged.
+type Message struct {
 	kind kind
 	State
 	piece int  // of kindPiece
@@ -59,16 +59,21 @@ type message struct {
 	wide  bool // of kindReport: the copies were sent to all workers
 }
 
-func newCore(worker, workers, copies int, store *Store, send func(int, message), settled func()) *core {
-	return &core{
+// Number returns the number of the piece that the message carries; ok is false if it carries none.
+func (m Message) Number() (piece int, ok bool) { return m.piece, m.kind == kindPiece }
+
+// NewCore returns the core of a worker. It passes messages for other workers to send, and calls settled
+// in worker 0 when a state is settled.
+func NewCore(worker, workers, copies int, store *Store, send func(int, Message), settled func()) *Core {
+	return &Core{
 		worker: worker, workers: workers, copies: min(copies, workers-1), store: store, send: send, settled: settled,
 		own: make(map[State]debt), begun: make(map[string]State), rounds: make(map[string][]*round), told: make(map[string]State),
 		gathers: make(map[State]*gathering),
 	}
 }
 
-// begin begins to share a state. It returns false if the state is not newer than the one before.
-func (c *core) begin(s State) bool {
+// Begin begins to share a state. It returns false if the state is not newer than the one before.
+func (c *Core) Begin(s State) bool {
 	if before, ok := c.begun[s.Queue]; ok && s.compare(before) <= 0 {
 		return false
 	}
@@ -79,8 +84,19 @@ func (c *core) begin(s State) bool {
 	return true
 }
 
-// share sends the copies of a piece that the Store holds.
-func (c *core) share(s State, piece int) {
+// Repair makes the missing copies of the states from which an attempt continues.
+func (c *Core) Repair(from []Choice) {
+	for _, choice := range from {
+		c.Begin(choice.State)
+		for _, l := range choice.lacks(c.worker, c.workers, c.copies) {
+			c.copyTo(l.to, choice.State, l.piece)
+		}
+		c.End(choice.State, false)
+	}
+}
+
+// Share sends the copies of a piece that the Store holds.
+func (c *Core) Share(s State, piece int) {
 	copies := c.copies
 	if c.own[s].wide {
 		copies = c.workers - 1
@@ -91,18 +107,18 @@ func (c *core) share(s State, piece int) {
 }
 
 // copyTo sends one copy of a piece that the Store holds.
-func (c *core) copyTo(to int, s State, piece int) {
+func (c *Core) copyTo(to int, s State, piece int) {
 	d, ok := c.own[s]
 	if !ok {
 		return
 	}
 	d.unacknowledged++
 	c.own[s] = d
-	c.send(to, message{kind: kindPiece, State: s, piece: piece})
+	c.send(to, Message{kind: kindPiece, State: s, piece: piece})
 }
 
-// end says that no further pieces of a state are shared. If void is set, some could not be.
-func (c *core) end(s State, void bool) {
+// End says that no further pieces of a state are shared. If void is set, some could not be.
+func (c *Core) End(s State, void bool) {
 	d, ok := c.own[s]
 	if !ok {
 		return
@@ -112,8 +128,8 @@ func (c *core) end(s State, void bool) {
 	c.reportIfDone(s, d)
 }
 
-// acknowledged says that a worker has received a message.
-func (c *core) acknowledged(m message) {
+// Acknowledged says that a worker has received a message.
+func (c *Core) Acknowledged(m Message) {
 	switch m.kind {
 	case kindPiece:
 		if d, ok := c.own[m.State]; ok {
@@ -132,9 +148,9 @@ func (c *core) acknowledged(m message) {
 	}
 }
 
-// received says that a message other than a piece has come from another worker. A message may come
+// Received says that a message other than a piece has come from another worker. A message may come
 // several times.
-func (c *core) received(from int, m message) {
+func (c *Core) Received(from int, m Message) {
 	switch {
 	case m.kind == kindReport && c.worker == 0:
 		c.reported(from, m)
@@ -151,29 +167,29 @@ func (c *core) received(from int, m message) {
 	}
 }
 
-// underWay reports, in worker 0, whether a state of a queue is not settled.
-func (c *core) underWay(queue string) bool { return len(c.rounds[queue]) > 0 }
+// UnderWay reports, in worker 0, whether a state of a queue is not settled.
+func (c *Core) UnderWay(queue string) bool { return len(c.rounds[queue]) > 0 }
 
 // reportIfDone reports that this worker has shared its pieces of a state, if nothing is left to do.
 // A void state is reported no earlier than others, so that no piece of it comes after its end.
-func (c *core) reportIfDone(s State, d debt) {
+func (c *Core) reportIfDone(s State, d debt) {
 	if !d.sent || d.unacknowledged > 0 {
 		return
 	}
 	delete(c.own, s)
-	m := message{kind: kindReport, State: s, void: d.void, wide: d.wide}
+	m := Message{kind: kindReport, State: s, void: d.void, wide: d.wide}
 	if d.gathers {
-		m = message{kind: kindGathered, State: s}
+		m = Message{kind: kindGathered, State: s}
 	}
 	if c.worker == 0 {
-		c.received(0, m)
+		c.Received(0, m)
 	} else {
 		c.send(0, m)
 	}
 }
 
 // reported notes the report of a worker.
-func (c *core) reported(from int, m message) {
+func (c *Core) reported(from int, m Message) {
 	r := c.roundOf(m.State)
 	if r == nil || r.reported[from] {
 		return
@@ -192,7 +208,7 @@ func (c *core) reported(from int, m message) {
 
 // roundOf returns the round of a state. It begins one if there is none, unless the state has been
 // settled: then it returns nil.
-func (c *core) roundOf(s State) *round {
+func (c *Core) roundOf(s State) *round {
 	for _, r := range c.rounds[s.Queue] {
 		if r.State == s {
 			return r
@@ -214,12 +230,12 @@ func (c *core) roundOf(s State) *round {
 }
 
 // tell tells all workers what has become of a state.
-func (c *core) tell(r *round) {
+func (c *Core) tell(r *round) {
 	if told, ok := c.told[r.Queue]; !ok || r.compare(told) > 0 {
 		c.told[r.Queue] = r.State
 	}
-	m := message{kind: kindOutcome, State: r.State, void: r.void}
-	c.received(0, m)
+	m := Message{kind: kindOutcome, State: r.State, void: r.void}
+	c.Received(0, m)
 	for to := 1; to < c.workers; to++ {
 		c.send(to, m)
 	}
@@ -227,7 +243,7 @@ func (c *core) tell(r *round) {
 }
 
 // settle ends a round if all workers know what has become of the state.
-func (c *core) settle(r *round) {
+func (c *Core) settle(r *round) {
 	if r.untold > 0 {
 		return
 	}

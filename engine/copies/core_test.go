@@ -17,10 +17,10 @@ type network struct {
 	t       *testing.T
 	draw    *rand.Rand
 	workers int
-	cores   []*core
+	cores   []*Core
 	stores  []*Store
 	lost    []bool
-	sent    [][][]message   // by sender and receiver: not acknowledged
+	sent    [][][]Message   // by sender and receiver: not acknowledged
 	shares  [][]func() bool // by worker: what it still does to share states, until one returns false
 }
 
@@ -28,8 +28,8 @@ func newNetwork(t *testing.T, draw *rand.Rand, workers, copies int) *network {
 	n := &network{t: t, draw: draw, workers: workers, lost: make([]bool, workers), shares: make([][]func() bool, workers)}
 	for w := range workers {
 		n.stores = append(n.stores, &Store{})
-		n.sent = append(n.sent, make([][]message, workers))
-		n.cores = append(n.cores, newCore(w, workers, copies, n.stores[w], func(to int, m message) {
+		n.sent = append(n.sent, make([][]Message, workers))
+		n.cores = append(n.cores, NewCore(w, workers, copies, n.stores[w], func(to int, m Message) {
 			require.NotEqual(t, w, to)
 			n.sent[w][to] = append(n.sent[w][to], m)
 		}, func() {}))
@@ -41,15 +41,15 @@ func newNetwork(t *testing.T, draw *rand.Rand, workers, copies int) *network {
 func (n *network) share(w int, s State, void bool) {
 	c, lo, hi := n.cores[w], 0, 0
 	lo, hi = numbersOf(s, w, n.workers)
-	steps := []func() bool{func() bool { return c.begin(s) }}
+	steps := []func() bool{func() bool { return c.Begin(s) }}
 	for i := lo; i < hi && !(void && i == hi-1); i++ {
 		steps = append(steps, func() bool {
 			require.NoError(n.t, n.stores[w].Put(s, i, content(s, i, 3)))
-			c.share(s, i)
+			c.Share(s, i)
 			return true
 		})
 	}
-	steps = append(steps, func() bool { c.end(s, void); return true })
+	steps = append(steps, func() bool { c.End(s, void); return true })
 	n.shares[w] = append(n.shares[w], steps...)
 }
 
@@ -85,7 +85,7 @@ func (n *network) step() bool {
 func (n *network) deliver(from, to int) {
 	m := n.sent[from][to][0]
 	if m.kind != kindPiece {
-		n.cores[to].received(from, m)
+		n.cores[to].Received(from, m)
 	} else if data := n.stores[from].Piece(m.State, m.piece); data != nil {
 		p := n.stores[to].take(m.Queue, len(data))
 		p.data = append(p.data, data...)
@@ -93,7 +93,7 @@ func (n *network) deliver(from, to int) {
 	}
 	if n.draw.IntN(4) > 0 {
 		n.sent[from][to] = n.sent[from][to][1:]
-		n.cores[from].acknowledged(m)
+		n.cores[from].Acknowledged(m)
 	}
 }
 
@@ -146,7 +146,7 @@ func TestAnyMoment(t *testing.T) {
 					require.LessOrEqual(t, len(n.stores[w].Held()), maxStates, "seed %d", seed)
 				}
 			}
-			require.False(t, n.cores[0].underWay("means"), "seed %d: %s must be settled", seed, s)
+			require.False(t, n.cores[0].UnderWay("means"), "seed %d: %s must be settled", seed, s)
 			switch {
 			case s.Ended:
 				settled = s
@@ -203,10 +203,10 @@ func TestTargets(t *testing.T) {
 		for copies := 1; copies <= 7; copies++ {
 			for w := range workers {
 				var to []string
-				c := newCore(w, workers, copies, &Store{}, func(w int, m message) { to = append(to, fmt.Sprint(w, m.kind, m.piece)) }, func() {})
+				c := NewCore(w, workers, copies, &Store{}, func(w int, m Message) { to = append(to, fmt.Sprint(w, m.kind, m.piece)) }, func() {})
 				s := State{Queue: "means", Superstep: 1, Of: 9}
-				require.True(t, c.begin(s))
-				c.share(s, 7)
+				require.True(t, c.Begin(s))
+				c.Share(s, 7)
 				var want []string
 				for next := w + 1; next < w+workers && next <= w+copies; next++ {
 					want = append(want, fmt.Sprint(next%workers, kindPiece, 7))

@@ -57,7 +57,7 @@ type Exchange struct {
 
 	mu      sync.Mutex
 	closed  bool
-	core    *core
+	core    *Core
 	links   []*link             // by worker; nil for this one
 	waiting []shared            // states that are to be shared
 	accepts map[net.Conn]accept // accepted connections
@@ -79,21 +79,23 @@ func New(cfg Config) (*Exchange, error) {
 	}
 	x := &Exchange{cfg: cfg, wake: make(chan struct{}, 1), accepts: make(map[net.Conn]accept)}
 	x.ctx, x.stop = context.WithCancel(context.Background())
-	x.core = newCore(cfg.Worker, cfg.Workers, cfg.Copies, cfg.Store, x.send, x.settled)
+	x.core = NewCore(cfg.Worker, cfg.Workers, cfg.Copies, cfg.Store, x.send, x.settled)
 	x.links = make([]*link, cfg.Workers)
 	for w := range x.links {
 		if w != cfg.Worker {
 			x.links[w] = &link{x: x, to: w, wake: make(chan struct{}, 1)}
 		}
 	}
-	cfg.Store.keep(cfg.From, cfg.Worker)
+	cfg.Store.Keep(cfg.From, cfg.Worker)
 	var err error
 	x.endpoint, err = cfg.Port.Open(peerlink.Endpoint{Kind: peerlink.Copies, Epoch: cfg.Attempt, Serve: x.serve})
 	if err != nil {
 		x.stop()
 		return nil, fmt.Errorf("exchange copies of the states of queues: %w", err)
 	}
-	x.repair()
+	x.mu.Lock()
+	x.core.Repair(cfg.From)
+	x.mu.Unlock()
 	x.work.Go((&sharer{x: x}).run)
 	return x, nil
 }
@@ -125,19 +127,6 @@ func (c *Config) complete() error {
 	return nil
 }
 
-// repair makes the missing copies of the states from which the attempt continues.
-func (x *Exchange) repair() {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	for _, choice := range x.cfg.From {
-		x.core.begin(choice.State)
-		for _, l := range choice.lacks(x.cfg.Worker, x.cfg.Workers, x.cfg.Copies) {
-			x.core.copyTo(l.to, choice.State, l.piece)
-		}
-		x.core.end(choice.State, false)
-	}
-}
-
 // Share hands over what this worker has of a new state of a queue: pieces whose numbers begin with
 // first, each valid until the next is yielded. It returns at once, and a goroutine of the Exchange
 // ranges over the pieces. Every worker calls Share for every state, and with another set of pieces.
@@ -150,7 +139,7 @@ func (x *Exchange) Share(s State, first int, pieces iter.Seq2[[]byte, error]) {
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.closed || !x.core.begin(s) {
+	if x.closed || !x.core.Begin(s) {
 		return
 	}
 	x.waiting = append(x.waiting, shared{s, first, pieces})
@@ -162,7 +151,7 @@ func (x *Exchange) Share(s State, first int, pieces iter.Seq2[[]byte, error]) {
 func (x *Exchange) Settled(queue string) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return !x.core.underWay(queue)
+	return !x.core.UnderWay(queue)
 }
 
 // Await waits in worker 0 until no state of a queue is under way. A worker that leaves its job may
@@ -170,7 +159,7 @@ func (x *Exchange) Settled(queue string) bool {
 func (x *Exchange) Await(ctx context.Context, queue string) error {
 	for {
 		x.mu.Lock()
-		if !x.core.underWay(queue) {
+		if !x.core.UnderWay(queue) {
 			x.mu.Unlock()
 			return nil
 		}
@@ -273,7 +262,7 @@ func (s *sharer) share(next shared) {
 		s.x.cfg.Logger.Warn("the state of a queue is not copied", "queue", s.Queue, "superstep", s.Superstep, "error", s.failed)
 	}
 	s.x.mu.Lock()
-	s.x.core.end(s.State, s.failed != nil)
+	s.x.core.End(s.State, s.failed != nil)
 	s.x.mu.Unlock()
 }
 
@@ -289,14 +278,14 @@ func (s *sharer) take(data []byte, err error) bool {
 		return false
 	}
 	s.x.mu.Lock()
-	s.x.core.share(s.State, s.number)
+	s.x.core.Share(s.State, s.number)
 	s.x.mu.Unlock()
 	s.number++
 	return true
 }
 
 // send queues a message for another worker. mu is held.
-func (x *Exchange) send(to int, m message) {
+func (x *Exchange) send(to int, m Message) {
 	if x.closed {
 		return
 	}

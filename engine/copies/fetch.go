@@ -154,7 +154,7 @@ func (f *fetch) receive(nc net.Conn, list []int) error {
 		request = binary.AppendUvarint(request, uint64(i))
 	}
 	w := newFrameWriter(nc, func() { nc.SetWriteDeadline(time.Now().Add(patience)) })
-	if err := w.write(message{kind: kindFetch, State: f.State}, request, checksum.Of(request)); err != nil {
+	if err := w.write(Message{kind: kindFetch, State: f.State}, request, checksum.Of(request)); err != nil {
 		return err
 	}
 	if err := w.flush(); err != nil {

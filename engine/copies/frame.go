@@ -78,7 +78,7 @@ const (
 
 // head is the content of the head of a frame, and of its name.
 type head struct {
-	message
+	Message
 	length int64 // of the body
 }
 
@@ -106,7 +106,7 @@ func newFrameWriter(w io.Writer, step func()) *frameWriter {
 }
 
 // write writes a frame whose body has the given checksum.
-func (w *frameWriter) write(m message, body []byte, sum checksum.Sum) error {
+func (w *frameWriter) write(m Message, body []byte, sum checksum.Sum) error {
 	le := binary.LittleEndian
 	var flags byte
 	if m.Ended {

@@ -16,7 +16,7 @@ import (
 
 // sample is a frame and its body.
 type sample struct {
-	message
+	Message
 	body []byte
 }
 
@@ -25,17 +25,17 @@ func samples() []sample {
 	s := State{"means", 5, false, 9}
 	last := State{"", 6, true, 9}
 	return []sample{
-		{message{kind: kindPiece, State: s, piece: 8}, content(s, 8, 300)},
-		{message{kind: kindPiece, State: last, piece: 1}, nil},
-		{message{kind: kindReceived}, nil},
-		{message{kind: kindReport, State: last, void: true}, nil},
-		{message{kind: kindOutcome, State: s}, nil},
-		{message{kind: kindFetch, State: s}, []byte{0, 8}},
-		{message{kind: kindMissing, State: s, piece: 3}, nil},
-		{message{kind: kindReport, State: s, wide: true}, nil},
-		{message{kind: kindGather, State: last}, nil},
-		{message{kind: kindGathered, State: s}, nil},
-		{message{kind: kindNarrow, State: narrowState}, nil},
+		{Message{kind: kindPiece, State: s, piece: 8}, content(s, 8, 300)},
+		{Message{kind: kindPiece, State: last, piece: 1}, nil},
+		{Message{kind: kindReceived}, nil},
+		{Message{kind: kindReport, State: last, void: true}, nil},
+		{Message{kind: kindOutcome, State: s}, nil},
+		{Message{kind: kindFetch, State: s}, []byte{0, 8}},
+		{Message{kind: kindMissing, State: s, piece: 3}, nil},
+		{Message{kind: kindReport, State: s, wide: true}, nil},
+		{Message{kind: kindGather, State: last}, nil},
+		{Message{kind: kindGathered, State: s}, nil},
+		{Message{kind: kindNarrow, State: narrowState}, nil},
 	}
 }
 
@@ -44,7 +44,7 @@ func encoded(t testing.TB, all []sample) (b []byte, ends []int) {
 	var out bytes.Buffer
 	w := newFrameWriter(&out, func() {})
 	for _, s := range all {
-		require.NoError(t, w.write(s.message, s.body, checksum.Of(s.body)))
+		require.NoError(t, w.write(s.Message, s.body, checksum.Of(s.body)))
 		require.NoError(t, w.flush())
 		ends = append(ends, out.Len())
 	}
@@ -66,7 +66,7 @@ func decode(b []byte) (all []sample, err error) {
 		if err != nil {
 			return all, err
 		}
-		all = append(all, sample{h.message, body})
+		all = append(all, sample{h.Message, body})
 	}
 }
 
@@ -75,7 +75,7 @@ func TestFrames(t *testing.T) {
 	all := samples()
 	s := State{"trees", 5, false, 9}
 	for _, size := range []int{1, checksum.PieceBytes, stepBytes - 1, stepBytes, stepBytes + 1, firstRoom, 3*firstRoom + 77} {
-		all = append(all, sample{message{kind: kindPiece, State: s, piece: 2}, content(s, 2, size)})
+		all = append(all, sample{Message{kind: kindPiece, State: s, piece: 2}, content(s, 2, size)})
 	}
 	b, _ := encoded(t, all)
 	got, err := decode(b)
@@ -143,7 +143,7 @@ func TestFramesInTheirOrder(t *testing.T) {
 }
 
 // forged returns the head of a frame with a valid checksum, in which change has changed bytes.
-func forged(t testing.TB, m message, change func(b []byte)) []byte {
+func forged(t testing.TB, m Message, change func(b []byte)) []byte {
 	b, _ := encoded(t, []sample{{m, nil}})
 	change(b)
 	binary.LittleEndian.PutUint32(b[headBytes-sumBytes:], checksum.CRC32C(0, b[:headBytes-sumBytes]))
@@ -156,7 +156,7 @@ func forged(t testing.TB, m message, change func(b []byte)) []byte {
 
 // TestFramesThatLie requires errors for frames with valid checksums that have no meaning.
 func TestFramesThatLie(t *testing.T) {
-	m := message{kind: kindPiece, State: State{"means", 5, false, 9}, piece: 8}
+	m := Message{kind: kindPiece, State: State{"means", 5, false, 9}, piece: 8}
 	le := binary.LittleEndian
 	for _, c := range []struct {
 		name   string
@@ -187,7 +187,7 @@ func TestFramesThatLie(t *testing.T) {
 // TestBodiesThatDoNotCome requires that a body takes memory in proportion to the bytes that come,
 // and not to the length that its head claims.
 func TestBodiesThatDoNotCome(t *testing.T) {
-	m := message{kind: kindPiece, State: State{"means", 5, false, 9}, piece: 8}
+	m := Message{kind: kindPiece, State: State{"means", 5, false, 9}, piece: 8}
 	for _, comes := range []int{0, 1000, 2 << 20} {
 		b := append(forged(t, m, func(b []byte) { binary.LittleEndian.PutUint32(b[20:], MaxPiece) }), make([]byte, comes)...)
 		var before, after runtime.MemStats

@@ -20,19 +20,19 @@ type gathering struct {
 }
 
 // isWide reports whether the copies of states go to more workers than usual.
-func (c *core) isWide() bool { return c.wide && c.copies < c.workers-1 }
+func (c *Core) isWide() bool { return c.wide && c.copies < c.workers-1 }
 
 // gather makes all workers hold a state of which all pieces are held by some. It is called in worker 0.
-func (c *core) gather(s State, r *round) {
+func (c *Core) gather(s State, r *round) {
 	c.gathers[s] = &gathering{reported: make([]bool, c.workers), missing: c.workers, round: r}
 	for to := 1; to < c.workers; to++ {
-		c.send(to, message{kind: kindGather, State: s})
+		c.send(to, Message{kind: kindGather, State: s})
 	}
 	c.gatherOwn(s)
 }
 
 // gatherOwn sends the pieces that this worker has shared of a state to all others.
-func (c *core) gatherOwn(s State) {
+func (c *Core) gatherOwn(s State) {
 	c.wide = true
 	if d, ok := c.own[s]; ok && d.gathers {
 		return // the message was repeated
@@ -45,11 +45,11 @@ func (c *core) gatherOwn(s State) {
 			}
 		}
 	}
-	c.end(s, false)
+	c.End(s, false)
 }
 
 // gathered notes that a worker has sent its pieces of a state to all others.
-func (c *core) gathered(from int, s State) {
+func (c *Core) gathered(from int, s State) {
 	g := c.gathers[s]
 	if g == nil || g.reported[from] {
 		return
@@ -69,9 +69,9 @@ func (c *core) gathered(from int, s State) {
 // gatherAll reports whether all workers hold the complete states and no other is under way. Until then,
 // it must be called again after each call of settled. gathered has the states that it has had gathered.
 // It is called in worker 0.
-func (c *core) gatherAll(gathered map[State]bool) bool {
+func (c *Core) gatherAll(gathered map[State]bool) bool {
 	for queue := range c.rounds {
-		if c.underWay(queue) {
+		if c.UnderWay(queue) {
 			return false
 		}
 	}
@@ -88,13 +88,13 @@ func (c *core) gatherAll(gathered map[State]bool) bool {
 }
 
 // narrow ends the time in which the copies of states go to all workers. It is called in worker 0.
-func (c *core) narrow() {
+func (c *Core) narrow() {
 	if !c.wide {
 		return
 	}
 	c.wide = false
 	for to := 1; to < c.workers; to++ {
-		c.send(to, message{kind: kindNarrow, State: narrowState})
+		c.send(to, Message{kind: kindNarrow, State: narrowState})
 	}
 }
 

@@ -93,7 +93,7 @@ func TestNewConnectionReplacesOld(t *testing.T) {
 		require.ErrorIs(t, err, io.EOF)
 		for _, nc := range append(fetches, recent) {
 			w := newFrameWriter(nc, func() {})
-			require.NoError(t, w.write(message{kind: kindReport, State: State{"means", 1, false, 3}}, nil, 0))
+			require.NoError(t, w.write(Message{kind: kindReport, State: State{"means", 1, false, 3}}, nil, 0))
 			require.NoError(t, w.flush())
 			answer, err := newFrameReader(nc, nil).next()
 			require.NoError(t, err)
@@ -110,18 +110,18 @@ func TestHostileDialers(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		to   int // the worker that is attacked
-		message
+		Message
 		body []byte
 		err  string
 	}{
-		{"a report to worker 1", 1, message{kind: kindReport, State: s}, nil, "a report from worker 0 to worker 1"},
-		{"a request to worker 0 to gather", 0, message{kind: kindGather, State: s}, nil, "a request to gather from worker 1 to worker 0"},
-		{"an outcome to worker 0", 0, message{kind: kindOutcome, State: s}, nil, "an outcome from worker 1 to worker 0"},
-		{"an acknowledgement", 0, message{kind: kindReceived}, nil, "which answers nothing"},
-		{"word of a missing piece", 0, message{kind: kindMissing, State: s}, nil, "which answers nothing"},
-		{"a fetch of no piece", 0, message{kind: kindFetch, State: s}, []byte{3}, "of no piece"},
-		{"a fetch that ends early", 0, message{kind: kindFetch, State: s}, []byte{0x80}, "of no piece"},
-		{"garbage", 0, message{}, bytes.Repeat([]byte("x"), 100), "wrong checksum"},
+		{"a report to worker 1", 1, Message{kind: kindReport, State: s}, nil, "a report from worker 0 to worker 1"},
+		{"a request to worker 0 to gather", 0, Message{kind: kindGather, State: s}, nil, "a request to gather from worker 1 to worker 0"},
+		{"an outcome to worker 0", 0, Message{kind: kindOutcome, State: s}, nil, "an outcome from worker 1 to worker 0"},
+		{"an acknowledgement", 0, Message{kind: kindReceived}, nil, "which answers nothing"},
+		{"word of a missing piece", 0, Message{kind: kindMissing, State: s}, nil, "which answers nothing"},
+		{"a fetch of no piece", 0, Message{kind: kindFetch, State: s}, []byte{3}, "of no piece"},
+		{"a fetch that ends early", 0, Message{kind: kindFetch, State: s}, []byte{0x80}, "of no piece"},
+		{"garbage", 0, Message{}, bytes.Repeat([]byte("x"), 100), "wrong checksum"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			virtual(t, 0, 2, func(t *testing.T, ports []*peerlink.Port, config func(worker int) Config) {
@@ -138,7 +138,7 @@ func TestHostileDialers(t *testing.T) {
 					go nc.Write(c.body)
 				} else {
 					w := newFrameWriter(nc, func() {})
-					require.NoError(t, w.write(c.message, c.body, checksum.Of(c.body)))
+					require.NoError(t, w.write(c.Message, c.body, checksum.Of(c.body)))
 					require.NoError(t, w.flush())
 				}
 				answer, err := io.ReadAll(nc)
@@ -167,15 +167,15 @@ func TestHostileDialers(t *testing.T) {
 // must end the connection, say why, and connect again.
 func TestHostileListeners(t *testing.T) {
 	s := State{Queue: "means", Superstep: 1, Of: 3}
-	received := message{kind: kindReceived}
+	received := Message{kind: kindReceived}
 	for _, c := range []struct {
 		name    string
-		answers []message
+		answers []Message
 		all     bool // both pieces are acknowledged, so that nothing is left to be sent
 	}{
-		{"a piece", []message{{kind: kindPiece, State: s}}, false},
-		{"a report", []message{{kind: kindReport, State: s}}, false},
-		{"acknowledgements of nothing", []message{received, received, received, received}, true},
+		{"a piece", []Message{{kind: kindPiece, State: s}}, false},
+		{"a report", []Message{{kind: kindReport, State: s}}, false},
+		{"acknowledgements of nothing", []Message{received, received, received, received}, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			virtual(t, 0, 2, func(t *testing.T, ports []*peerlink.Port, config func(worker int) Config) {

@@ -20,7 +20,7 @@ type link struct {
 	wake    chan struct{} // has an element if there may be something to send
 	running bool          // guarded by Exchange.mu, as are the following
 
-	queue        []message // the first acknowledged of them are; then come those that are sent
+	queue        []Message // the first acknowledged of them are; then come those that are sent
 	acknowledged int
 	sent         int
 }
@@ -170,7 +170,7 @@ func (l *link) acknowledge(nc net.Conn) bool {
 		l.queue, l.acknowledged, l.sent = l.queue[:0], 0, 0
 	}
 	l.limit(nc)
-	l.x.core.acknowledged(m)
+	l.x.core.Acknowledged(m)
 	return true
 }
 
@@ -212,7 +212,7 @@ func (l *link) writeMessages(nc net.Conn, over <-chan struct{}) error {
 
 // next returns the next message to be sent, and its piece. The caller releases the piece. A piece
 // that the Store has dropped, because a newer state is complete, counts as acknowledged.
-func (l *link) next() (m message, p *piece, ok bool) {
+func (l *link) next() (m Message, p *piece, ok bool) {
 	l.x.mu.Lock()
 	defer l.x.mu.Unlock()
 	for l.sent < len(l.queue) {
@@ -226,13 +226,13 @@ func (l *link) next() (m message, p *piece, ok bool) {
 			return m, p, true
 		}
 		l.queue = slices.Delete(l.queue, l.sent, l.sent+1)
-		l.x.core.acknowledged(m)
+		l.x.core.Acknowledged(m)
 	}
-	return message{}, nil, false
+	return Message{}, nil, false
 }
 
 // write writes a message.
-func (l *link) write(w *frameWriter, m message, p *piece) error {
+func (l *link) write(w *frameWriter, m Message, p *piece) error {
 	if p == nil {
 		return w.write(m, nil, 0)
 	}

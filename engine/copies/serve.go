@@ -100,7 +100,7 @@ func (a *answerer) answerNext() error {
 			return violation("%v from worker %d to worker %d", h.kind, a.from, a.x.cfg.Worker)
 		}
 		a.x.mu.Lock()
-		a.x.core.received(a.from, h.message)
+		a.x.core.Received(a.from, h.Message)
 		a.x.mu.Unlock()
 	case kindFetch:
 		return a.give(h)
@@ -108,7 +108,7 @@ func (a *answerer) answerNext() error {
 		return violation("%v, which answers nothing", h.kind)
 	}
 	if err == nil {
-		err = a.w.write(message{kind: kindReceived}, nil, 0)
+		err = a.w.write(Message{kind: kindReceived}, nil, 0)
 	}
 	if err == nil && !a.r.more() { // the dialer does not wait for one acknowledgement after another
 		err = a.w.flush()
@@ -151,8 +151,8 @@ func (a *answerer) give(h head) error {
 func (a *answerer) givePiece(s State, number int) error {
 	p := a.x.cfg.Store.acquire(s, number)
 	if p == nil {
-		return a.w.write(message{kind: kindMissing, State: s, piece: number}, nil, 0)
+		return a.w.write(Message{kind: kindMissing, State: s, piece: number}, nil, 0)
 	}
 	defer a.x.cfg.Store.release(p)
-	return a.w.write(message{kind: kindPiece, State: s, piece: number}, p.data, p.sum)
+	return a.w.write(Message{kind: kindPiece, State: s, piece: number}, p.data, p.sum)
 }

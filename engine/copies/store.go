@@ -122,10 +122,10 @@ func (s *Store) Size() int64 {
 	return s.size
 }
 
-// keep drops all states but the given ones, from which an attempt continues. These are complete.
+// Keep drops all states but the given ones, from which an attempt continues. These are complete.
 // What was known about others is forgotten, as the attempt may do supersteps again.
 // The first holder of a piece counts as the worker that has shared it.
-func (s *Store) keep(choices []Choice, worker int) {
+func (s *Store) Keep(choices []Choice, worker int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for queue, q := range s.queues {

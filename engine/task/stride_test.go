@@ -65,8 +65,8 @@ func (k *partStore) Save(_ string, s *Saved) {
 }
 
 func TestVerdictWords(t *testing.T) {
-	for _, v := range []verdict{{}, {stop: true}, {save: InMemory, next: 1}, {stop: true, save: allPurposes, next: longestStride, parallelism: 1 << 14}} {
-		require.Equal(t, v, verdictOf(v.word()), fmt.Sprint(v))
+	for _, v := range []Verdict{{}, {Stop: true}, {Save: InMemory, Next: 1}, {Stop: true, Save: allPurposes, Next: longestStride, Parallelism: 1 << 14}} {
+		require.Equal(t, v, VerdictOf(v.Word()), fmt.Sprint(v))
 	}
 }
 

@@ -28,7 +28,7 @@ type member struct {
 	handedOver bool        // the member has handed over its state
 	closed     atomic.Bool // the member has emitted the rows of the queue
 	shardRows  []int64     // by shard: number of rows that the member has, if the process may keep them
-	meet       int         // superstep after which the members wait for a verdict again, if they may go on without
+	boundary   Boundary    // says after which supersteps the member waits for a verdict
 
 	began    time.Time     // when the gang's first superstep began
 	stageEnd time.Duration // time from began to the end of the last stage
@@ -146,6 +146,7 @@ func (m *member) settle(stages []*boundStage) {
 func (m *member) loop() (parallelism int, err error) {
 	g := m.gang
 	m.began = time.Now()
+	m.boundary = Boundary{Several: g.multiProcess, Criterion: g.queue.HasCriterion, Cut: m.run.env.Regroup != nil, Saved: g.checkpoints != nil}
 	m.current.Store(m.betweenStages)
 	if m.index == 0 && g.resumed != nil && g.generation == 0 {
 		g.publish(g.steps) // the supersteps that an earlier process has done
@@ -169,27 +170,27 @@ func (m *member) loop() (parallelism int, err error) {
 			return 0, err
 		}
 		v, err := m.verdict(step, step == maxSteps)
-		last := v.stop || step == maxSteps
+		last := v.Stop || step == maxSteps
 		if last && g.checkpoints != nil {
-			v.save = allPurposes
+			v.Save = allPurposes
 		}
 		if err == nil {
-			err = m.settleStep(step, last || v.parallelism > 0, v.save != 0)
+			err = m.settleStep(step, last || v.Parallelism > 0, v.Save != 0)
 		}
 		if err != nil {
 			return 0, m.failAt(m.current.Load(), err)
 		}
-		if v.save != 0 {
-			if err := m.save(step, v.save, last, v.stop); err != nil {
+		if v.Save != 0 {
+			if err := m.save(step, v.Save, last, v.Stop); err != nil {
 				return 0, err
 			}
 		}
-		if last || v.parallelism > 0 {
+		if last || v.Parallelism > 0 {
 			if m.index == 0 {
-				g.steps, g.done, g.stopped = step, last, v.stop
+				g.steps, g.done, g.stopped = step, last, v.Stop
 				g.elapsed += m.stageEnd
 			}
-			return v.parallelism, nil
+			return v.Parallelism, nil
 		}
 	}
 }
@@ -281,27 +282,6 @@ func (m *member) leftLoop(s *boundStage, err error) error {
 	return nil
 }
 
-// verdict is the decision about a superstep that all members learn after its stages.
-type verdict struct {
-	stop        bool     // the criterion has ended the queue
-	save        Purposes // for what the members save their state; 0 if they do not
-	next        int      // supersteps until the next verdict, if members need not wait for others before
-	parallelism int      // the parallelism of the next gang; 0 if the queue is not cut
-}
-
-// word encodes the verdict for the broadcast.
-func (v verdict) word() int64 {
-	w := int64(v.parallelism)<<32 | int64(v.next)<<8 | int64(v.save)<<1
-	if v.stop {
-		w |= 1
-	}
-	return w
-}
-
-func verdictOf(word int64) verdict {
-	return verdict{stop: word&1 != 0, save: Purposes(word>>1) & allPurposes, next: int(word >> 8 & (1<<24 - 1)), parallelism: int(word >> 32)}
-}
-
 // verdict ends a superstep. Subtask 0 evaluates the criterion, if there is one, decides whether
 // the queue is cut, and broadcasts the result.
 //
@@ -309,15 +289,8 @@ func verdictOf(word int64) verdict {
 // have finished the stages. After relies on this, as it reads the results of other members. The
 // synchronization costs about a microsecond.
 //
-// Between processes a synchronization costs as much as an AllReduce. If there is a criterion,
-// the broadcast of its verdict synchronizes the members. Without a criterion there is nothing to
-// broadcast, and no code relies on a synchronization between processes: After uses only the
-// results of its own collectives, and stages that communicate synchronize the members
-// themselves. So members continue at once, and may be in different supersteps if their stages
-// are independent. If queues may be saved, members synchronize in the first superstep, then as often
-// as each verdict says, and in the last superstep, whose number is known: a state is saved only when
-// all members have saved the state before. If queues may be cut, members always synchronize.
-func (m *member) verdict(step int, last bool) (v verdict, err error) {
+// Between processes a synchronization costs as much as an AllReduce; Boundary says when it is needed.
+func (m *member) verdict(step int, last bool) (v Verdict, err error) {
 	g := m.gang
 	m.current.Store(m.betweenStages)
 	if m.index == 0 && g.queue.HasCriterion {
@@ -325,7 +298,7 @@ func (m *member) verdict(step int, last bool) (v verdict, err error) {
 			return v, errStopped
 		}
 		m.current.Store(m.criterion)
-		if v.stop, err = m.body.Stop(step); err != nil {
+		if v.Stop, err = m.body.Stop(step); err != nil {
 			return v, err
 		}
 		m.current.Store(m.betweenStages)
@@ -333,28 +306,27 @@ func (m *member) verdict(step int, last bool) (v verdict, err error) {
 		m.deciding += end - m.stageEnd
 		m.stageEnd = end
 	}
-	if g.multiProcess && !g.queue.HasCriterion && m.run.env.Regroup == nil && (g.checkpoints == nil || step < m.meet && !last) {
+	if !m.boundary.Meets(step, last) {
 		if m.context.Err() != nil {
 			return v, errStopped
 		}
 		return v, nil
 	}
 	if m.index == 0 {
-		if v.parallelism, err = g.regroup(step); err != nil {
+		if v.Parallelism, err = g.regroup(step); err != nil {
 			return v, err
 		}
 		if c := g.checkpoints; c != nil {
-			d := c.Decide(g.queue.Name, step)
-			v.save, v.next = d.Purposes&allPurposes, min(max(d.Next, 1), longestStride)
+			v.Decide(c.Decide(g.queue.Name, step))
 		}
 	}
-	word, err := m.comm.BroadcastInt64(m.context, 0, v.word())
+	word, err := m.comm.BroadcastInt64(m.context, 0, v.Word())
 	if err != nil {
 		return v, err
 	}
 	m.countWaiting()
-	v = verdictOf(word)
-	m.meet = step + v.next
+	v = VerdictOf(word)
+	m.boundary.Agreed(step, v)
 	return v, nil
 }
 

@@ -104,6 +104,7 @@ func (c *Core) workerFailed(w *worker, f *wire.Failure, how ending) {
 		j.info.Failure = known
 		c.decide(j, how)
 	case j.info.State == wire.JobCommitting && w.ref.Worker != 0:
+	case j.info.State == wire.JobResolving && how != notEnded && c.resolveAgain(j, known, how):
 	case j.info.State == wire.JobResolving || f.Kind != wire.PeerFailure:
 		if how == notEnded && !f.Retry || !c.attemptLost(j, known, how) {
 			c.fail(j, known)

@@ -387,6 +387,9 @@ func (c *Core) failOverdue(j *job) {
 	waited := c.clock.Counted() - j.since
 	switch j.info.State {
 	case wire.JobResolving, wire.JobWaiting:
+		if j.reservedUntil > 0 && c.clock.Counted() >= j.reservedUntil {
+			j.reservedUntil, c.rethink = 0, true
+		}
 		if limit := j.spec.WaitTimeout; j.queued && limit > 0 && waited >= limit {
 			c.giveUpWaiting(j, limit)
 		} else if !j.queued && waited >= c.config.ResolveTimeout {

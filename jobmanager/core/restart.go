@@ -14,7 +14,8 @@ import (
 // If a worker of a job is lost before all workers have finished, the attempt is lost. The job
 // then begins again with another attempt, unless its restart strategy forbids it. The attempt
 // continues from the job's newest checkpoint, or from superstep 1 if there is none. An error that a worker reports fails the job, as another attempt would fail too. A job that
-// commits has a rule of its own (resume.go).
+// commits has a rule of its own (resume.go). A job whose graph is being resolved stays in its state, and
+// another worker resolves the graph: the first one has written nothing.
 //
 // A lost attempt goes through these steps:
 //
@@ -130,9 +131,35 @@ func (c *Core) attemptLost(j *job, f *wire.Failure, how ending) bool {
 	if !j.restartable() {
 		return false
 	}
+	delay, again := c.another(j, f, how)
+	if again {
+		c.restart(j, f, delay)
+	}
+	return again
+}
+
+// resolveAgain makes another worker resolve the graph of job j, as the one that did was lost for the
+// reason f. That counts as the loss of an attempt. If there must be no other one, it returns false.
+func (c *Core) resolveAgain(j *job, f *wire.Failure, how ending) bool {
+	delay, again := c.another(j, f, how)
+	if !again {
+		return false
+	}
+	c.noteLost(j, f)
+	j.resolver, j.queued, j.since, c.rethink = nil, true, c.clock.Counted(), true
+	j.info.Detail = fmt.Sprintf("the worker that learned what the graph rests on was lost: %s; the next begins in %.1fs", shorten(firstLine(f.Error()), maxCause), delay.Seconds())
+	if delay > 0 {
+		j.reservedUntil = j.since + delay
+	}
+	j.detected = time.Time{}
+	c.record(j, false)
+	return true
+}
+
+// another decides whether there is another attempt after one that was lost for the reason f, and when.
+func (c *Core) another(j *job, f *wire.Failure, how ending) (delay time.Duration, again bool) {
 	if how == announced && j.restarts.leaves(c.clock.Counted()) {
-		c.restart(j, f, 0)
-		return true
+		return 0, true
 	}
 	l := loss{now: c.clock.Counted()}
 	if j.started > 0 {
@@ -155,19 +182,14 @@ func (c *Core) attemptLost(j *job, f *wire.Failure, how ending) bool {
 			why = fmt.Sprintf("the job has already left task managers %d times within %s, and %s", maxLeaves, leavesWindow, why)
 		}
 		j.refused = why
-		return false
+		return 0, false
 	}
-	c.restart(j, f, delay)
-	return true
+	return delay, true
 }
 
-// restart ends the current attempt of a job for the reason f. The next attempt begins after the delay.
-func (c *Core) restart(j *job, f *wire.Failure, delay time.Duration) {
-	now := c.clock.Counted()
-	defer func() { j.detected = time.Time{} }()
-	j.move = nil
+// noteLost adds the current attempt, which was lost for the reason f, to the lost ones.
+func (c *Core) noteLost(j *job, f *wire.Failure) {
 	c.counters.Restarts++
-	c.moveJob(j, jobLost, "")
 	j.info.Failure, j.info.Restarts = nil, j.restarts.count
 	ran := j.info.Started
 	if ran.Before(j.deployed) { // it is that of an earlier attempt
@@ -179,6 +201,14 @@ func (c *Core) restart(j *job, f *wire.Failure, delay time.Duration) {
 	})
 	j.info.Origin = nil
 	j.info.Lost = j.info.Lost[max(0, len(j.info.Lost)-wire.MaxLost):]
+}
+
+// restart ends the current attempt of a job for the reason f. The next attempt begins after the delay.
+func (c *Core) restart(j *job, f *wire.Failure, delay time.Duration) {
+	now := c.clock.Counted()
+	j.move = nil
+	c.moveJob(j, jobLost, "")
+	c.noteLost(j, f)
 	j.restartAt = now + delay
 	cause := *f
 	cause.Message = firstLine(f.Message)
@@ -194,6 +224,7 @@ func (c *Core) restart(j *job, f *wire.Failure, delay time.Duration) {
 	}
 	c.record(j, false)
 	c.stopAll(j, orderedKeep, "the attempt "+what+": "+cause.Error())
+	j.detected = time.Time{}
 }
 
 // lasting returns the part of an origin that is in checkpoints, or nil if there is none.

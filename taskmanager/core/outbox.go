@@ -1,4 +1,4 @@
-package taskmanager
+package core
 
 import (
 	"cmp"
@@ -8,19 +8,19 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// outbox holds the events for the job manager in order: events that must still be sent, and
+// Outbox holds the events for the job manager in order: events that must still be sent, and
 // events that were sent but are not acknowledged. The acknowledgement of a heartbeat
 // acknowledges all events that were sent before the heartbeat. On a new connection all events
 // that were not acknowledged are sent again; the job manager ignores events that it has
 // received already.
 //
-// outbox also has the list of workers: from its deployment until its Ended is sent, a worker is
+// It also has the list of workers: from its deployment until its Ended is sent, a worker is
 // listed in every heartbeat. It keeps what workers have reported besides progress until their
 // Ended is acknowledged, because a restarted job manager does not know what its predecessor has
 // acknowledged. The memory of an outbox is bounded: a worker has few events that
 // occur once, and of those that occur again and again, progress and checkpoints, only the last of a
 // worker is kept.
-type outbox struct {
+type Outbox struct {
 	mu             sync.Mutex
 	next           uint64 // number of the last event that was put; events are numbered from 1
 	waiting        []event
@@ -29,13 +29,13 @@ type outbox struct {
 	said           map[wire.WorkerRef][]wire.WorkerEvent // reports of workers whose Ended is not acknowledged, except progress and Ended
 
 	beatDue bool
-	beats   uint64            // number of the last heartbeat
-	marks   map[uint64]uint64 // number of an unacknowledged heartbeat -> number of the last event that was sent before it
-	leaving *departure        // nil unless the task manager leaves
-	told    bool              // the announcement of that was sent on the current connection, or need not be
+	beats   uint64               // number of the last heartbeat
+	marks   map[uint64]uint64    // number of an unacknowledged heartbeat -> number of the last event that was sent before it
+	leaving func() *wire.Leaving // makes the announcement that the task manager leaves; nil unless it does
+	told    bool                 // the announcement of that was sent on the current connection, or need not be
 	leave   *wire.Leave
 	left    bool
-	more    chan struct{} // holds a token when there may be something to send
+	More    chan struct{} // holds a token when there may be something to send
 }
 
 type event struct {
@@ -43,20 +43,20 @@ type event struct {
 	wire.WorkerEvent
 }
 
-func newOutbox() *outbox {
-	return &outbox{running: map[wire.WorkerRef]bool{}, said: map[wire.WorkerRef][]wire.WorkerEvent{}, marks: map[uint64]uint64{}, more: make(chan struct{}, 1)}
+func NewOutbox() *Outbox {
+	return &Outbox{running: map[wire.WorkerRef]bool{}, said: map[wire.WorkerRef][]wire.WorkerEvent{}, marks: map[uint64]uint64{}, More: make(chan struct{}, 1)}
 }
 
 // wake wakes the goroutine that sends. The caller holds the lock.
-func (o *outbox) wake() {
+func (o *Outbox) wake() {
 	select {
-	case o.more <- struct{}{}:
+	case o.More <- struct{}{}:
 	default:
 	}
 }
 
-// deployed records a new worker.
-func (o *outbox) deployed(ref wire.WorkerRef) {
+// Deployed records a new worker.
+func (o *Outbox) Deployed(ref wire.WorkerRef) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.running[ref] = true
@@ -71,9 +71,9 @@ func replaces(e, earlier *wire.WorkerEvent) bool {
 	return e.WorkerRef == earlier.WorkerRef && (e.Progress != nil && earlier.Progress != nil || e.Checkpointed != nil && earlier.Checkpointed != nil)
 }
 
-// put appends an event. If e recurs, and only such events of the worker wait behind one that e
+// Put appends an event. If e recurs, and only such events of the worker wait behind one that e
 // replaces, e takes its place.
-func (o *outbox) put(e wire.WorkerEvent) {
+func (o *Outbox) Put(e wire.WorkerEvent) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	defer o.wake()
@@ -95,14 +95,14 @@ func (o *outbox) put(e wire.WorkerEvent) {
 }
 
 // append appends an event to those that must be sent. The caller holds the lock.
-func (o *outbox) append(e wire.WorkerEvent) {
+func (o *Outbox) append(e wire.WorkerEvent) {
 	o.next++
 	o.waiting = append(o.waiting, event{o.next, e})
 }
 
-// repeat queues again everything that the listed workers have reported. It is called when the
+// Repeat queues again everything that the listed workers have reported. It is called when the
 // job manager was restarted, after reconnect and before anything is sent on the new connection.
-func (o *outbox) repeat() {
+func (o *Outbox) Repeat() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	waiting := o.waiting
@@ -120,11 +120,11 @@ func (o *outbox) repeat() {
 	o.wake()
 }
 
-// forget drops all events that are not acknowledged, except for Ended and Failed. It is called
+// Forget drops all events that are not acknowledged, except for Ended and Failed. It is called
 // when the job manager normally considers the workers lost. But if the job manager's process
 // was stopped for a while, the job manager does not consider them lost, and must learn why they
 // ended.
-func (o *outbox) forget() {
+func (o *Outbox) Forget() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.waiting = slices.DeleteFunc(append(o.unacknowledged, o.waiting...), func(e event) bool { return e.Ended == nil && e.Failed == nil })
@@ -135,50 +135,51 @@ func (o *outbox) forget() {
 	clear(o.marks)
 }
 
-// beat asks for a heartbeat to be sent.
-func (o *outbox) beat() {
+// Beat asks for a heartbeat to be sent.
+func (o *Outbox) Beat() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.beatDue = true
 	o.wake()
 }
 
-// announce asks for the announcement d to be sent, now and on every later connection.
-func (o *outbox) announce(d departure) {
+// Announce asks for an announcement to be sent, now and on every later connection. message is called
+// each time.
+func (o *Outbox) Announce(message func() *wire.Leaving) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.leaving = &d
+	o.leaving = message
 	o.wake()
 }
 
-// announcement returns the announcement that the task manager leaves, or nil if it does not.
-func (o *outbox) announcement() *wire.Leaving {
+// Announcement returns the announcement that the task manager leaves, or nil if it does not.
+func (o *Outbox) Announcement() *wire.Leaving {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.leaving == nil {
 		return nil
 	}
-	return o.leaving.message()
+	return o.leaving()
 }
 
-// empty reports whether the job manager has acknowledged everything.
-func (o *outbox) empty() bool {
+// Empty reports whether the job manager has acknowledged everything.
+func (o *Outbox) Empty() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return len(o.waiting) == 0 && len(o.unacknowledged) == 0
 }
 
-// requestLeave asks for a Leave to be sent after everything else.
-func (o *outbox) requestLeave(reason string) {
+// RequestLeave asks for a Leave to be sent after everything else.
+func (o *Outbox) RequestLeave(reason string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.leave = &wire.Leave{Reason: reason}
 	o.wake()
 }
 
-// reconnect prepares for a new connection. It queues all unacknowledged events again, and
+// Reconnect prepares for a new connection. It queues all unacknowledged events again, and
 // returns the workers to be listed in Register, which also has the announcement.
-func (o *outbox) reconnect() []wire.WorkerRef {
+func (o *Outbox) Reconnect() []wire.WorkerRef {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, e := range o.unacknowledged {
@@ -194,7 +195,7 @@ func (o *outbox) reconnect() []wire.WorkerRef {
 }
 
 // refs returns the sorted list of workers. The caller holds the lock.
-func (o *outbox) refs() []wire.WorkerRef {
+func (o *Outbox) refs() []wire.WorkerRef {
 	refs := make([]wire.WorkerRef, 0, len(o.running))
 	for ref := range o.running {
 		refs = append(refs, ref)
@@ -205,9 +206,9 @@ func (o *outbox) refs() []wire.WorkerRef {
 	return refs
 }
 
-// pop removes and returns the next message to send, or nil if there is none. A heartbeat and the
+// Pop removes and returns the next message to send, or nil if there is none. A heartbeat and the
 // announcement are sent before all other messages. A Leave is sent after all other messages.
-func (o *outbox) pop() *wire.FromTaskManager {
+func (o *Outbox) Pop() *wire.FromTaskManager {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	switch {
@@ -220,7 +221,7 @@ func (o *outbox) pop() *wire.FromTaskManager {
 		return &wire.FromTaskManager{Heartbeat: &wire.Heartbeat{Number: o.beats, Running: o.refs()}}
 	case o.leaving != nil && !o.told:
 		o.told = true
-		return &wire.FromTaskManager{Leaving: o.leaving.message()}
+		return &wire.FromTaskManager{Leaving: o.leaving()}
 	case len(o.waiting) > 0:
 		e := o.waiting[0]
 		o.waiting = slices.Delete(o.waiting, 0, 1)
@@ -230,7 +231,7 @@ func (o *outbox) pop() *wire.FromTaskManager {
 		if e.Checkpointed != nil {
 			o.unacknowledged = slices.DeleteFunc(o.unacknowledged, func(u event) bool { return replaces(&e.WorkerEvent, &u.WorkerEvent) })
 		}
-		if e.Progress == nil { // lost progress need not be sent again, because newer progress will follow
+		if e.Progress == nil { // Lost progress need not be sent again, because newer progress will follow
 			o.unacknowledged = append(o.unacknowledged, e)
 		}
 		return &wire.FromTaskManager{Worker: &e.WorkerEvent}
@@ -243,16 +244,16 @@ func (o *outbox) pop() *wire.FromTaskManager {
 
 // lastTold returns the number of the last event that was sent and not acknowledged, or 0 if
 // there is no such event.
-func (o *outbox) lastTold() uint64 {
+func (o *Outbox) lastTold() uint64 {
 	if len(o.unacknowledged) == 0 {
 		return 0
 	}
 	return o.unacknowledged[len(o.unacknowledged)-1].number
 }
 
-// acknowledged records that the job manager has received the heartbeat with this number, and
+// Acknowledged records that the job manager has received the heartbeat with this number, and
 // therefore everything that was sent before it.
-func (o *outbox) acknowledged(number uint64) {
+func (o *Outbox) Acknowledged(number uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	mark, known := o.marks[number]

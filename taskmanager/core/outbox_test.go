@@ -1,6 +1,6 @@
 //go:build unix
 
-package taskmanager
+package core
 
 import (
 	"fmt"
@@ -16,7 +16,7 @@ import (
 // TestOutbox runs the scripts in testdata/outbox and compares what each command prints.
 func TestOutbox(t *testing.T) {
 	datadriven.Walk(t, "testdata/outbox", func(t *testing.T, path string) {
-		o := newOutbox()
+		o := NewOutbox()
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			worker := wire.WorkerRef{Job: "j", Attempt: 1}
 			if d.HasArg("worker") {
@@ -28,41 +28,41 @@ func TestOutbox(t *testing.T) {
 			}
 			switch d.Cmd {
 			case "deployed":
-				o.deployed(worker)
+				o.Deployed(worker)
 			case "ready":
-				o.put(wire.WorkerEvent{WorkerRef: worker, Ready: &wire.Ready{}})
+				o.Put(wire.WorkerEvent{WorkerRef: worker, Ready: &wire.Ready{}})
 			case "progress":
-				o.put(wire.WorkerEvent{WorkerRef: worker, Progress: &wire.Progress{Vertices: []wire.VertexProgress{{Rows: rows}}}})
+				o.Put(wire.WorkerEvent{WorkerRef: worker, Progress: &wire.Progress{Vertices: []wire.VertexProgress{{Rows: rows}}}})
 			case "checkpointed":
-				o.put(wire.WorkerEvent{WorkerRef: worker, Checkpointed: &wire.Checkpointed{Written: int(rows)}})
+				o.Put(wire.WorkerEvent{WorkerRef: worker, Checkpointed: &wire.Checkpointed{Written: int(rows)}})
 			case "finished":
-				o.put(wire.WorkerEvent{WorkerRef: worker, Finished: &wire.Finished{}})
+				o.Put(wire.WorkerEvent{WorkerRef: worker, Finished: &wire.Finished{}})
 			case "failed":
-				o.put(wire.WorkerEvent{WorkerRef: worker, Failed: &wire.Failure{}})
+				o.Put(wire.WorkerEvent{WorkerRef: worker, Failed: &wire.Failure{}})
 			case "ended":
-				o.put(wire.WorkerEvent{WorkerRef: worker, Ended: &wire.Ended{}})
+				o.Put(wire.WorkerEvent{WorkerRef: worker, Ended: &wire.Ended{}})
 			case "beat":
-				o.beat()
+				o.Beat()
 			case "announce":
-				o.announce(departure{why: "its machine is taken away"})
+				o.Announce(func() *wire.Leaving { return &wire.Leaving{Reason: "its machine is taken away"} })
 			case "announcement":
-				if l := o.announcement(); l != nil {
+				if l := o.Announcement(); l != nil {
 					return l.Reason + "\n"
 				}
 			case "empty":
-				return fmt.Sprintln(o.empty())
+				return fmt.Sprintln(o.Empty())
 			case "farewell":
-				o.requestLeave("bye")
+				o.RequestLeave("bye")
 			case "acknowledged":
 				var n uint64
 				d.ScanArgs(t, "number", &n)
-				o.acknowledged(n)
+				o.Acknowledged(n)
 			case "forget":
-				o.forget()
+				o.Forget()
 			case "repeat":
-				o.repeat()
+				o.Repeat()
 			case "reconnect":
-				return "running " + printRefs(o.reconnect()) + "\n"
+				return "running " + printRefs(o.Reconnect()) + "\n"
 			case "tell":
 				return printTold(o)
 			default:
@@ -82,9 +82,9 @@ func printRefs(refs []wire.WorkerRef) string {
 }
 
 // printTold removes all messages from the outbox and returns them as text.
-func printTold(o *outbox) string {
+func printTold(o *Outbox) string {
 	var out strings.Builder
-	for m := o.pop(); m != nil; m = o.pop() {
+	for m := o.Pop(); m != nil; m = o.Pop() {
 		switch {
 		case m.Heartbeat != nil:
 			fmt.Fprintf(&out, "heartbeat %d %s\n", m.Heartbeat.Number, printRefs(m.Heartbeat.Running))
@@ -112,18 +112,18 @@ func printTold(o *outbox) string {
 // TestOutboxIsBounded requires that the outbox stays small if the job manager is not connected
 // for a long time or acknowledges nothing.
 func TestOutboxIsBounded(t *testing.T) {
-	o := newOutbox()
+	o := NewOutbox()
 	for i := range 10_000 {
-		o.put(wire.WorkerEvent{WorkerRef: ref, Progress: &wire.Progress{Vertices: make([]wire.VertexProgress, 1)}})
-		o.put(wire.WorkerEvent{WorkerRef: ref, Checkpointed: &wire.Checkpointed{Written: i}})
-		o.beat()
+		o.Put(wire.WorkerEvent{WorkerRef: wire.WorkerRef{Job: "j", Attempt: 1}, Progress: &wire.Progress{Vertices: make([]wire.VertexProgress, 1)}})
+		o.Put(wire.WorkerEvent{WorkerRef: wire.WorkerRef{Job: "j", Attempt: 1}, Checkpointed: &wire.Checkpointed{Written: i}})
+		o.Beat()
 		if i%4 == 0 {
 			printTold(o)
 		}
 	}
 	require.Len(t, o.waiting, 2)
 	require.Len(t, o.unacknowledged, 1)
-	o.reconnect()
+	o.Reconnect()
 	require.Regexp(t, `checkpointed 9999\n$`, printTold(o))
 	require.LessOrEqual(t, len(o.marks), maxBeats)
 }

@@ -1,4 +1,4 @@
-package engine
+package workerlife
 
 import (
 	"fmt"
@@ -29,20 +29,20 @@ ended       -                -                  -                -              
 
 func TestWorkerLife(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(lifeTable), "\n")
-	events := strings.Fields(lines[0])
-	require.Equal(t, events, workerEventNames[:])
-	require.Len(t, lines[1:], workerStates)
+	names := strings.Fields(lines[0])
+	require.Equal(t, names, eventNames[:])
+	require.Len(t, lines[1:], states)
 	for i, line := range lines[1:] {
 		cells := strings.Fields(line)
-		s := workerState(i)
+		s := State(i)
 		require.Equal(t, s.String(), cells[0])
-		require.Len(t, cells[1:], workerEvents)
+		require.Len(t, cells[1:], events)
 		for e, want := range cells[1:] {
-			got := s.step(workerEvent(e))
+			got := s.Step(Event(e))
 			if want == "-" {
 				want = s.String() + "/nothing"
 			}
-			require.Equal(t, want, fmt.Sprintf("%v/%v", got.to, got.do), "%v in state %v", workerEvent(e), s)
+			require.Equal(t, want, fmt.Sprintf("%v/%v", got.To, got.Do), "%v in state %v", Event(e), s)
 		}
 	}
 }
@@ -50,30 +50,30 @@ func TestWorkerLife(t *testing.T) {
 // TestWorkerLifeEnds requires that a worker that is told to end, in whatever state, ends when its
 // work ends, and that its sinks have then been aborted or committed.
 func TestWorkerLifeEnds(t *testing.T) {
-	for i := range workerStates {
-		for _, first := range []workerEvent{hearCancel, hearExit, hearInvalid, workUnsent} {
-			s := workerState(i)
-			undone := s >= workerPreparing && s <= workerSealing // sinks may have begun and not ended
-			for n := 0; s != workerEnded; n++ {
-				require.Less(t, n, 4, "after %v in state %v, the worker must end within 4 transitions", first, workerState(i))
+	for i := range states {
+		for _, first := range []Event{HearCancel, HearExit, HearInvalid, WorkUnsent} {
+			s := State(i)
+			undone := s >= Preparing && s <= Sealing // sinks may have begun and not ended
+			for n := 0; s != Ended; n++ {
+				require.Less(t, n, 4, "after %v in state %v, the worker must end within 4 transitions", first, State(i))
 				e := first
-				if s.busy() && n > 0 {
-					e = workDone
+				if s.Busy() && n > 0 {
+					e = WorkDone
 				}
-				step := s.step(e)
-				if step.do == doAbort || step.to == workerAborting || s == workerSealing && e == workDone || s == workerFinished && e == hearExit {
+				step := s.Step(e)
+				if step.Do == DoAbort || step.To == Aborting || s == Sealing && e == WorkDone || s == Finished && e == HearExit {
 					undone = false // the sinks are aborted or committed, or closing the job ends them
 				}
-				s = step.to
+				s = step.To
 			}
-			require.False(t, undone, "after %v in state %v, the sinks must be aborted or committed", first, workerState(i))
+			require.False(t, undone, "after %v in state %v, the sinks must be aborted or committed", first, State(i))
 		}
 	}
 }
 
 func TestWorkerLifeNames(t *testing.T) {
-	require.Len(t, workerActionNames, int(doEnd)+1)
-	require.Equal(t, "workerState(99)", workerState(99).String())
-	require.Equal(t, "workerEvent(99)", workerEvent(99).String())
-	require.Equal(t, "workerAction(99)", workerAction(99).String())
+	require.Len(t, actionNames, int(DoEnd)+1)
+	require.Equal(t, "State(99)", State(99).String())
+	require.Equal(t, "Event(99)", Event(99).String())
+	require.Equal(t, "Action(99)", Action(99).String())
 }

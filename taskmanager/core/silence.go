@@ -1,4 +1,4 @@
-package taskmanager
+package core
 
 import (
 	"time"
@@ -9,19 +9,19 @@ import (
 // parts is the number of turns into which a time limit is divided.
 const parts = 16
 
-// newTurns returns a clock that starts at now and counts time in turns. A turn lasts a
+// NewTurns returns a clock that starts at now and counts time in turns. A turn lasts a
 // sixteenth of limit, but at least 1 ms. The clock can measure time limits of limit or more.
-func newTurns(limit, now time.Duration) silence.Clock {
+func NewTurns(limit, now time.Duration) silence.Clock {
 	c := silence.NewClock(max(limit/parts, time.Millisecond))
 	c.Begin(now)
 	return c
 }
 
-// lease measures how long ago the last acknowledged heartbeat was sent. The job manager
+// Lease measures how long ago the last acknowledged heartbeat was sent. The job manager
 // certainly knows that this task manager was alive when it sent that heartbeat, but not that it
 // was alive later.
-type lease struct {
-	limit time.Duration // age at which the lease lapses
+type Lease struct {
+	Limit time.Duration // age at which the lease lapses
 	age   time.Duration // time in turns since the last acknowledged heartbeat was sent
 	sent  []beat        // heartbeats not acknowledged yet, oldest first
 }
@@ -36,19 +36,19 @@ type beat struct {
 // heartbeats are ignored. The lease lapses long before so many heartbeats are unacknowledged.
 const maxBeats = 1024
 
-// renew starts the lease again with age 0, after a registration.
-func (l *lease) renew(limit time.Duration) { *l = lease{limit: limit} }
+// Renew starts the lease again with age 0, after a registration.
+func (l *Lease) Renew(limit time.Duration) { *l = Lease{Limit: limit} }
 
-// beats records that a heartbeat was sent.
-func (l *lease) beats(number uint64) {
+// Beats records that a heartbeat was sent.
+func (l *Lease) Beats(number uint64) {
 	if len(l.sent) < maxBeats {
 		l.sent = append(l.sent, beat{number: number})
 	}
 }
 
-// acknowledged records that the job manager has received the heartbeat with this number, and
+// Acknowledged records that the job manager has received the heartbeat with this number, and
 // therefore all earlier heartbeats.
-func (l *lease) acknowledged(number uint64) {
+func (l *Lease) Acknowledged(number uint64) {
 	for i := len(l.sent) - 1; i >= 0; i-- {
 		if l.sent[i].number == number {
 			l.age = l.sent[i].age
@@ -58,17 +58,17 @@ func (l *lease) acknowledged(number uint64) {
 	}
 }
 
-// lost forgets the unacknowledged heartbeats when their connection has broken, because they
+// Lost forgets the unacknowledged heartbeats when their connection has broken, because they
 // will not be acknowledged any more.
-func (l *lease) lost() { l.sent = nil }
+func (l *Lease) Lost() { l.sent = nil }
 
-// tick advances the lease by the duration passed.
-func (l *lease) tick(passed time.Duration) {
+// Tick advances the lease by the duration passed.
+func (l *Lease) Tick(passed time.Duration) {
 	l.age += passed
 	for i := range l.sent {
 		l.sent[i].age += passed
 	}
 }
 
-// lapsed reports whether the age of the lease has reached its limit.
-func (l *lease) lapsed() bool { return l.age >= l.limit }
+// Lapsed reports whether the age of the lease has reached its limit.
+func (l *Lease) Lapsed() bool { return l.age >= l.Limit }
