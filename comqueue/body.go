@@ -132,6 +132,7 @@ type body struct {
 	reportExchange reportExchange // reports sent between processes
 
 	saved     bool  // the state has been saved, and what is saved was checked
+	compared  bool  // replicated objects were compared with those of subtasks in other processes
 	unsavable error // why the state cannot be saved, if subtasks in other processes have shown that
 
 	files      *mapped.Files
@@ -396,7 +397,8 @@ func (b *body) After(step int, last, save bool) error {
 		if err := b.post(step, last || save); err != nil {
 			return err
 		}
-		if save && !b.saved {
+		if save && !b.compared { // all subtasks are told the same, also those whose process saves no further states
+			b.compared = true
 			if err := b.checkReplicasAcross(step); err != nil {
 				return err
 			}

@@ -25,7 +25,7 @@ type args struct {
 	Steps  int           `default:"20" help:"Supersteps."`
 	Pause  time.Duration `default:"0s" help:"How long each superstep waits on each subtask."`
 	While  string        `help:"File: supersteps wait only while it exists."`
-	Fault  string        `enum:"none,error,panic,gopanic,exit,exit0,kill,stop,memory,noise,spin,input" default:"none" help:"What the subtask does at the step: nothing, return an error, panic, panic on a goroutine of its own, end the process with 3 or 0, kill or stop the process, take all memory, write nonsense to its outputs, ignore that the job was cancelled; or read an input that is not there."`
+	Fault  string        `enum:"none,error,panic,gopanic,exit,exit0,kill,stop,memory,noise,spin,input,differ,fields" default:"none" help:"What the subtask does at the step: nothing, return an error, panic, panic on a goroutine of its own, end the process with 3 or 0, kill or stop the process, take all memory, write nonsense to its outputs, ignore that the job was cancelled; read an input that is not there; or, from the first step on, make a replicated object differ, or keep fields without a snapshot."`
 	At     int           `default:"5" help:"The superstep of the fault."`
 	By     int           `default:"1" help:"The subtask of the fault."`
 	Text   string        `help:"Text for the job's outputs."`
@@ -76,10 +76,16 @@ var job = engine.Define("clusterjobs", func(b *engine.Builder, a args) error {
 			for i, v := range sums.Get(ctx) {
 				totals.Get(ctx)[i] += v
 			}
+			if a.Fault == "differ" && ctx.TaskID() == a.By {
+				totals.Get(ctx)[0]++
+			}
 			return nil
 		}).
-		Add(comqueue.Named("fault", comqueue.Do(a.fault))).
-		SetMaxIter(a.Steps).
+		Add(comqueue.Named("fault", comqueue.Do(a.fault)))
+	if a.Fault == "fields" {
+		model.AddNew(func() comqueue.Compute { return &counter{} })
+	}
+	closed := model.SetMaxIter(a.Steps).
 		CloseOnNode0(comqueue.Output(func(ctx *comqueue.ComContext) ([]float64, error) { return totals.Get(ctx), nil })).
 		Exec()
 	if a.Output != "" {
@@ -90,10 +96,20 @@ var job = engine.Define("clusterjobs", func(b *engine.Builder, a args) error {
 			return row{i, draws.Float64()}
 		}), "bulk")
 	}
-	operators.Print(model, operators.PrintOptions{})
-	engine.Collect(model, "sums")
+	operators.Print(closed, operators.PrintOptions{})
+	engine.Collect(closed, "sums")
 	return nil
 })
+
+// counter is a stage with a field that is lost with its process.
+type counter struct{ calls int }
+
+func (c *counter) Calc(ctx *comqueue.ComContext) error {
+	if c.calls++; c.calls != ctx.StepNo() {
+		return fmt.Errorf("call %d in superstep %d", c.calls, ctx.StepNo())
+	}
+	return nil
+}
 
 // fault waits, and then does what the fault named by the arguments says.
 func (a args) fault(ctx *comqueue.ComContext) error {
