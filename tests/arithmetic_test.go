@@ -53,7 +53,7 @@ var forbiddenImports = map[string]string{
 // packages inject faults of disks and connections for tests.
 var controlPackages = []string{
 	module + "/internal/security", module + "/internal/transport/membership", module + "/internal/peerlink",
-	module + "/jobmanager", module + "/taskmanager", module + "/internal/client", module + "/internal/disk/faultydisk",
+	module + "/jobmanager", module + "/taskmanager", module + "/taskmanager/core", module + "/internal/client", module + "/internal/disk/faultydisk",
 	module + "/internal/transport/middlebox", module + "/internal/tlstest", module + "/internal/s3test", module + "/engine/checkpoint/s3store",
 }
 
