@@ -66,7 +66,7 @@ func (c *workerCopies) saveNow(done func(states []copies.State, err error)) erro
 func (c *workerCopies) gather() ([]copies.State, error) {
 	for {
 		c.mu.Lock()
-		waits, err, changed := c.saves.waits()
+		waits, changed, err := c.saves.waits()
 		c.mu.Unlock()
 		if err != nil {
 			return nil, err
@@ -87,14 +87,14 @@ func (c *workerCopies) gather() ([]copies.State, error) {
 
 // waits reports whether the state of a queue is awaited, and returns a channel that is closed when that
 // changes.
-func (s *memorySaves) waits() (bool, error, <-chan struct{}) {
+func (s *memorySaves) waits() (waits bool, changed <-chan struct{}, err error) {
 	if s.failed != nil || len(s.awaited) == 0 {
-		return false, s.failed, nil
+		return false, nil, s.failed
 	}
 	if s.changed == nil {
 		s.changed = make(chan struct{})
 	}
-	return true, nil, s.changed
+	return true, s.changed, nil
 }
 
 // decide says whether the state of a queue is copied after a superstep because of a request. known is
