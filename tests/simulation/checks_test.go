@@ -162,8 +162,8 @@ func (w *world) ended(info wire.JobInfo) {
 // recent is how long a fault may have effects on causes after its end.
 const recent = 12 * time.Second
 
-// echoes are parts of messages that only say that another worker is gone.
-var echoes = []string{"is gone: ", "refuses connections", "could be reached within", "nobody holds piece"}
+// moves are parts of the causes of attempts that were ended so that the job goes on with other slots.
+var moves = []string{"it is scaled from", " is drained", " leaves ("}
 
 // checkCause requires that the cause of the loss of an attempt is what happened first, and not an echo of
 // it. It judges only where that is known: the only fault of late is the end of a process.
@@ -174,7 +174,7 @@ func (w *world) checkCause(k *work, id jobID, attempt int, cause string) {
 			late = append(late, i)
 		}
 	}
-	if len(late) != 1 {
+	if len(late) != 1 || slices.ContainsFunc(moves, func(text string) bool { return strings.Contains(cause, text) }) {
 		return
 	}
 	i := late[0]
@@ -234,7 +234,7 @@ func (w *world) checkEnd(k *work, info wire.JobInfo) {
 func (w *world) excused(k *work, message string) bool {
 	switch {
 	case strings.Contains(message, "workers crashed in this way in 3 attempts"):
-		return k.kills >= 3
+		return k.crashes >= 3
 	case strings.Contains(message, "could not put the job on record"), strings.Contains(message, "could not put the deployment on record"):
 		return w.has(diskFull)
 	case strings.Contains(message, "the job manager did not run for"):

@@ -60,7 +60,7 @@ func (w *world) drawFaults() {
 		n = w.draw.IntN(14)
 	}
 	for range n {
-		f := fault{kind: faultKind(w.draw.IntN(int(faultKinds))), pick: w.draw.Uint64(), at: w.between(200*time.Millisecond, w.plan.horizon)}
+		f := fault{kind: faultKind(w.draw.IntN(int(faultKinds))), pick: w.draw.Uint64(), at: w.between(500*time.Millisecond, w.plan.horizon)}
 		if w.chance(3) {
 			f.kind = workerKilled
 		}
@@ -176,9 +176,6 @@ func (w *world) carryOut(f *fault, h *host, c *workerProcess) {
 	switch f.kind {
 	case workerKilled:
 		if c != nil && !c.dead {
-			if c.k.job != nil {
-				c.k.job.kills++
-			}
 			c.killed("killed")
 		}
 	case workerStopped:

@@ -27,13 +27,12 @@ type work struct {
 	places    map[string]*store // of savepoints
 	sinks     *sinks
 
-	id          jobID // once it is accepted
-	final       *wire.JobInfo
-	ends        map[jobID]wire.JobInfo // of submissions that are not accepted yet
-	lockedOut   bool                   // a commit could not get the lock
-	cancelled   bool                   // its client has asked for that
-	kills       int                    // of its workers
-	commitsLost int                    // workers that were lost while the job was committing
+	id        jobID // once it is accepted
+	final     *wire.JobInfo
+	ends      map[jobID]wire.JobInfo // of submissions that are not accepted yet
+	lockedOut bool                   // a commit could not get the lock
+	cancelled bool                   // its client has asked for that
+	crashes   int                    // of its workers
 
 	steps   map[string][]queueState // undisturbed, by superstep; index 0 is before the first
 	origins map[int]map[string]int  // attempt -> queue -> superstep from which it continues
