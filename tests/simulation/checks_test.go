@@ -222,17 +222,26 @@ func (w *world) checkEnd(k *work, info wire.JobInfo) {
 	case info.State == wire.JobCancelled:
 		w.violated("job %s was cancelled, and nobody wanted that: %s", k, info.Detail)
 	case k.cancelled && info.State == wire.JobFailed: // while the core looked for the cause of a loss
-	case k.userError != nil && strings.Contains(message, userMessage):
+	case k.userError != nil && strings.Contains(message, k.userError.message()):
 	case k.userError != nil && !w.excused(k, message):
-		w.violated("job %s failed by %q, and its code fails with %q", k, message, userMessage)
+		w.violated("job %s failed by %q, and its code fails with %q", k, message, k.userError.message())
 	case !w.excused(k, message):
 		w.violated("job %s failed: %s", k, message)
 	}
 }
 
+// struck reports whether there was a fault at all that can end an attempt.
+func (w *world) struck() bool {
+	return slices.ContainsFunc(w.incidents, func(i incident) bool { return i.kind != joined && i.kind != cordoned })
+}
+
 // excused reports whether the faults explain why a job has failed.
 func (w *world) excused(k *work, message string) bool {
 	switch {
+	case k.spec.Restart.Strategy == wire.RestartNone:
+		return w.struck()
+	case strings.Contains(message, "; --restart "):
+		return k.spec.Restart.Strategy != wire.RestartExponentialDelay && w.struck()
 	case strings.Contains(message, "workers crashed in this way in 3 attempts"):
 		return k.crashes >= 3
 	case strings.Contains(message, "could not put the job on record"), strings.Contains(message, "could not put the deployment on record"):
@@ -261,6 +270,9 @@ func (w *world) left() string {
 	}
 	if o := w.manager.jm.core.Overview(); o.Free != o.Slots {
 		return fmt.Sprintf("%d of %d slots are free", o.Free, o.Slots)
+	}
+	if n := len(w.manager.jm.saving); n > 0 {
+		return fmt.Sprintf("%d requests for savepoints without an answer", n)
 	}
 	for _, c := range w.clients {
 		k := c.job

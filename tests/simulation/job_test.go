@@ -43,6 +43,15 @@ type userError struct {
 	queue string
 	step  int
 	shard int
+	exits bool // the process ends in place of an error
+}
+
+// message is a part of the failure of the job.
+func (u *userError) message() string {
+	if u.exits {
+		return "user code ended the process (os.Exit) with code 2"
+	}
+	return userMessage
 }
 
 func (k *work) hasQueue(name string) bool {

@@ -124,7 +124,10 @@ func (w *world) drawJob(name string) *work {
 		if q.stopAt > 0 {
 			last = q.stopAt
 		}
-		k.userError = &userError{q.name, 1 + w.draw.IntN(last), w.draw.IntN(k.shards)}
+		k.userError = &userError{q.name, 1 + w.draw.IntN(last), w.draw.IntN(k.shards), w.chance(3)}
+	}
+	if w.chance(5) {
+		k.spec.Restart = wire.Restart{Strategy: wire.RestartStrategy(1 + w.draw.IntN(3))}
 	}
 	k.compute()
 	return k
