@@ -137,6 +137,8 @@ func (w *world) checkRestart(m *jobManager) {
 func (w *world) checkChanged(info wire.JobInfo) {
 	k := w.byID[info.ID]
 	if info.State == wire.JobRestarting && len(info.Lost) > 0 {
+		cause := info.Lost[len(info.Lost)-1].Cause
+		k.moved = k.moved || slices.ContainsFunc(moves, func(text string) bool { return strings.Contains(cause, text) })
 		w.checkCause(k, info.ID, info.Lost[len(info.Lost)-1].Number, info.Lost[len(info.Lost)-1].Cause)
 	}
 }
