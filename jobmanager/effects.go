@@ -60,7 +60,7 @@ func (m *Manager) send(e core.Send) {
 				m.exitLater(c, j, out)
 				return
 			}
-			if j.final.State == wire.JobFinished && !closed(j.kept) {
+			if j.final.State == wire.JobFinished && j.final.Attempt == w.Attempt && !closed(j.kept) {
 				return // the worker is not late: exitLater has not sent its Exit command yet
 			}
 		}

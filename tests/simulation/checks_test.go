@@ -137,6 +137,8 @@ func (w *world) checkRestart(m *jobManager) {
 func (w *world) checkChanged(info wire.JobInfo) {
 	k := w.byID[info.ID]
 	if info.State == wire.JobRestarting && len(info.Lost) > 0 {
+		cause := info.Lost[len(info.Lost)-1].Cause
+		k.moved = k.moved || slices.ContainsFunc(moves, func(text string) bool { return strings.Contains(cause, text) })
 		w.checkCause(k, info.ID, info.Lost[len(info.Lost)-1].Number, info.Lost[len(info.Lost)-1].Cause)
 	}
 }
@@ -162,8 +164,8 @@ func (w *world) ended(info wire.JobInfo) {
 // recent is how long a fault may have effects on causes after its end.
 const recent = 12 * time.Second
 
-// echoes are parts of messages that only say that another worker is gone.
-var echoes = []string{"is gone: ", "refuses connections", "could be reached within", "nobody holds piece"}
+// moves are parts of the causes of attempts that were ended so that the job goes on with other slots.
+var moves = []string{"it is scaled from", " is drained", " leaves ("}
 
 // checkCause requires that the cause of the loss of an attempt is what happened first, and not an echo of
 // it. It judges only where that is known: the only fault of late is the end of a process.
@@ -174,7 +176,7 @@ func (w *world) checkCause(k *work, id jobID, attempt int, cause string) {
 			late = append(late, i)
 		}
 	}
-	if len(late) != 1 {
+	if len(late) != 1 || slices.ContainsFunc(moves, func(text string) bool { return strings.Contains(cause, text) }) {
 		return
 	}
 	i := late[0]
@@ -222,19 +224,28 @@ func (w *world) checkEnd(k *work, info wire.JobInfo) {
 	case info.State == wire.JobCancelled:
 		w.violated("job %s was cancelled, and nobody wanted that: %s", k, info.Detail)
 	case k.cancelled && info.State == wire.JobFailed: // while the core looked for the cause of a loss
-	case k.userError != nil && strings.Contains(message, userMessage):
+	case k.userError != nil && strings.Contains(message, k.userError.message()):
 	case k.userError != nil && !w.excused(k, message):
-		w.violated("job %s failed by %q, and its code fails with %q", k, message, userMessage)
+		w.violated("job %s failed by %q, and its code fails with %q", k, message, k.userError.message())
 	case !w.excused(k, message):
 		w.violated("job %s failed: %s", k, message)
 	}
 }
 
+// struck reports whether there was a fault at all that can end an attempt.
+func (w *world) struck() bool {
+	return slices.ContainsFunc(w.incidents, func(i incident) bool { return i.kind != joined && i.kind != cordoned })
+}
+
 // excused reports whether the faults explain why a job has failed.
 func (w *world) excused(k *work, message string) bool {
 	switch {
+	case k.spec.Restart.Strategy == wire.RestartNone:
+		return w.struck()
+	case strings.Contains(message, "; --restart "):
+		return k.spec.Restart.Strategy != wire.RestartExponentialDelay && w.struck()
 	case strings.Contains(message, "workers crashed in this way in 3 attempts"):
-		return k.kills >= 3
+		return k.crashes >= 3
 	case strings.Contains(message, "could not put the job on record"), strings.Contains(message, "could not put the deployment on record"):
 		return w.has(diskFull)
 	case strings.Contains(message, "the job manager did not run for"):
@@ -261,6 +272,9 @@ func (w *world) left() string {
 	}
 	if o := w.manager.jm.core.Overview(); o.Free != o.Slots {
 		return fmt.Sprintf("%d of %d slots are free", o.Free, o.Slots)
+	}
+	if n := len(w.manager.jm.saving); n > 0 {
+		return fmt.Sprintf("%d requests for savepoints without an answer", n)
 	}
 	for _, c := range w.clients {
 		k := c.job

@@ -131,7 +131,16 @@ func (c *client) savepoint() {
 			place = fmt.Sprint("savepoint ", number)
 		}
 		c.w.say("a savepoint of job %s is asked for", c.job.id)
-		m.saving[number] = func(s wire.Saved) { c.w.say("savepoint %d: %+v", number, s) }
+		m.saving[number] = func(s wire.Saved) {
+			c.w.say("savepoint %d: %+v", number, s)
+			if s.Failure != "" {
+				return
+			}
+			c.w.marks["a savepoint is made"]++
+			if place != "" && len(c.job.savepoint(place).manifests) != 1 {
+				c.w.violated("%s was reported, and is not there", place)
+			}
+		}
 		m.step(core.SaveAsked{ID: c.job.id, Request: number, Place: place})
 	})
 }

@@ -18,6 +18,8 @@ type exchange struct {
 	links   []*link
 	waiting []sharing
 	busy    bool
+	begun   map[string]int // newest superstep of each queue that was to be shared
+	settled map[string]int // newest superstep of each queue whose copies are complete, in worker 0
 }
 
 // sharing is a state that is to be shared.
@@ -53,12 +55,12 @@ func (k *worker) startCopies(f *fiber) error {
 		return nil
 	}
 	k.c.store.Keep(choices, k.d.Worker)
-	x := &exchange{k: k}
+	x := &exchange{k: k, begun: make(map[string]int), settled: make(map[string]int)}
 	for to := range k.d.Slots {
 		x.links = append(x.links, &link{x: x, to: to})
 	}
 	k.exchange = x
-	x.core = copies.NewCore(k.d.Worker, len(k.d.Slots), k.d.Spec.Run.NumberOfCopies(), k.c.store, x.send, func() {})
+	x.core = copies.NewCore(k.d.Worker, len(k.d.Slots), k.d.Spec.Run.NumberOfCopies(), k.c.store, x.send, x.noteSettled)
 	x.core.Repair(choices)
 	for _, choice := range choices {
 		parts := k.part().NeededParts(k.planOf(), choice.Queue, choice.Of-1)
@@ -126,8 +128,18 @@ func (x *exchange) share(s copies.State, first int, pieces [][]byte) {
 	if !x.open() || !x.core.Begin(s) {
 		return
 	}
+	x.begun[s.Queue] = s.Superstep
 	x.waiting = append(x.waiting, sharing{s, first, pieces})
 	x.shareNext()
+}
+
+// noteSettled notes which states are complete.
+func (x *exchange) noteSettled() {
+	for queue, step := range x.begun {
+		if !x.core.UnderWay(queue) {
+			x.settled[queue] = step
+		}
+	}
 }
 
 // shareNext puts the next piece into the store, and sends it.

@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -58,9 +59,12 @@ func (w *world) drawFaults() {
 	n := 1
 	if !w.chance(3) {
 		n = w.draw.IntN(14)
+		if w.chance(12) {
+			n += 30
+		}
 	}
 	for range n {
-		f := fault{kind: faultKind(w.draw.IntN(int(faultKinds))), pick: w.draw.Uint64(), at: w.between(200*time.Millisecond, w.plan.horizon)}
+		f := fault{kind: faultKind(w.draw.IntN(int(faultKinds))), pick: w.draw.Uint64(), at: w.between(500*time.Millisecond, w.plan.horizon)}
 		if w.chance(3) {
 			f.kind = workerKilled
 		}
@@ -156,9 +160,24 @@ func (w *world) inflict(f *fault, c *workerProcess) {
 			}
 		}
 	}
+	if f.kind == workerKilled && len(w.incidents) == 0 && len(w.clients) == 1 && c != nil {
+		w.clients[0].job.survives = c.k.survives()
+	}
 	w.say("FAULT: %s of %s for %v, concerns %v (at %q)", f.kind, i.host, f.lasts, i.refs, f.point)
 	w.incidents = append(w.incidents, i)
 	w.carryOut(f, h, c)
+}
+
+// survives returns the supersteps after which the queues must continue if this worker is lost alone: the
+// last ones of which other workers have copies.
+func (k *worker) survives() map[string]int {
+	if k.group == nil || k.d == nil || k.closed || k.d.Spec.Restart.Strategy != wire.RestartExponentialDelay {
+		return nil
+	}
+	if zero := k.group.members[0]; zero != nil && zero.exchange != nil && len(k.d.Slots) > 1 {
+		return maps.Clone(zero.exchange.settled)
+	}
+	return nil
 }
 
 // refs returns the worker that runs in the process.
@@ -176,9 +195,6 @@ func (w *world) carryOut(f *fault, h *host, c *workerProcess) {
 	switch f.kind {
 	case workerKilled:
 		if c != nil && !c.dead {
-			if c.k.job != nil {
-				c.k.job.kills++
-			}
 			c.killed("killed")
 		}
 	case workerStopped:

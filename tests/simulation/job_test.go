@@ -27,13 +27,15 @@ type work struct {
 	places    map[string]*store // of savepoints
 	sinks     *sinks
 
-	id          jobID // once it is accepted
-	final       *wire.JobInfo
-	ends        map[jobID]wire.JobInfo // of submissions that are not accepted yet
-	lockedOut   bool                   // a commit could not get the lock
-	cancelled   bool                   // its client has asked for that
-	kills       int                    // of its workers
-	commitsLost int                    // workers that were lost while the job was committing
+	id        jobID // once it is accepted
+	final     *wire.JobInfo
+	ends      map[jobID]wire.JobInfo // of submissions that are not accepted yet
+	lockedOut bool                   // a commit could not get the lock
+	moved     bool                   // an attempt was ended so that the job goes on with other slots
+	cancelled bool                   // its client has asked for that
+	crashes   int                    // of its workers
+
+	survives map[string]int // queue -> superstep after which it must continue, after the only fault
 
 	steps   map[string][]queueState // undisturbed, by superstep; index 0 is before the first
 	origins map[int]map[string]int  // attempt -> queue -> superstep from which it continues
@@ -44,6 +46,15 @@ type userError struct {
 	queue string
 	step  int
 	shard int
+	exits bool // the process ends in place of an error
+}
+
+// message is a part of the failure of the job.
+func (u *userError) message() string {
+	if u.exits {
+		return "user code ended the process (os.Exit) with code 2"
+	}
+	return userMessage
 }
 
 func (k *work) hasQueue(name string) bool {
@@ -119,6 +130,14 @@ func (w *world) checkOrigin(k *worker) {
 	}
 	w.say("worker %s continues from %v", k.name(), mine)
 	w.markOrigin(k)
+	if len(w.incidents) == 1 && k.d.Attempt > 1 && !k.job.moved {
+		for queue, step := range k.job.survives {
+			w.marks["a queue must continue from copies"]++
+			if mine[queue] < step {
+				w.violated("worker %s continues queue %s after superstep %d, and the one worker that was lost leaves copies of the state after %d", k.name(), queue, mine[queue], step)
+			}
+		}
+	}
 	first, known := k.job.origins[k.d.Attempt]
 	if !known {
 		k.job.origins[k.d.Attempt] = mine

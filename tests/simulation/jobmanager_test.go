@@ -138,7 +138,7 @@ func (m *jobManager) send(e core.Send) {
 					j.exits = append(j.exits, func() { c.side.send(e.Message) })
 					return
 				}
-			} else if j.final.State == wire.JobFinished && !j.kept {
+			} else if j.final.State == wire.JobFinished && j.final.Attempt == w.Attempt && !j.kept {
 				return
 			}
 		}

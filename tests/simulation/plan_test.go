@@ -58,6 +58,9 @@ func (w *world) drawHosts() {
 func (w *world) addHost() *host {
 	n := len(w.hosts) + 1
 	h := &host{w: w, machine: &machine{number: n, name: fmt.Sprintf("tm%02d", n)}, slots: 1 + w.draw.IntN(4)}
+	if w.chance(2) { // several workers, also of small jobs
+		h.slots = 1
+	}
 	w.hosts = append(w.hosts, h)
 	return h
 }
@@ -89,7 +92,7 @@ func (w *world) drawJob(name string) *work {
 	}
 	k.sinks = &sinks{w: w, staging: make(map[int]map[int]part)}
 	for i := range 1 + w.draw.IntN(2) {
-		q := &queue{name: fmt.Sprintf("queue%d", i), max: 1 + w.draw.IntN(20), communicate: 1, compute: w.between(2*time.Millisecond, 400*time.Millisecond)}
+		q := &queue{name: fmt.Sprintf("queue%d", i), max: 2 + w.draw.IntN(26), communicate: 1, compute: w.between(2*time.Millisecond, 350*time.Millisecond)}
 		if w.chance(2) {
 			q.communicate = 2 + w.draw.IntN(4)
 		}
@@ -121,7 +124,10 @@ func (w *world) drawJob(name string) *work {
 		if q.stopAt > 0 {
 			last = q.stopAt
 		}
-		k.userError = &userError{q.name, 1 + w.draw.IntN(last), w.draw.IntN(k.shards)}
+		k.userError = &userError{q.name, 1 + w.draw.IntN(last), w.draw.IntN(k.shards), w.chance(3)}
+	}
+	if w.chance(5) {
+		k.spec.Restart = wire.Restart{Strategy: wire.RestartStrategy(1 + w.draw.IntN(3))}
 	}
 	k.compute()
 	return k

@@ -130,6 +130,11 @@ func (k *worker) superstep(f *fiber, q *queue, s *queueState, step int) error {
 	}
 	if u := k.job.userError; u != nil && u.queue == q.name && u.step == step && s.lo <= u.shard && u.shard < s.lo+len(s.shards) {
 		w.strike(k.job, incident{kind: userFails, worker: k.d.Worker, attempt: k.d.Attempt, host: k.c.machine.name})
+		if u.exits {
+			c := k.c
+			w.after(0, func() { c.ends(exit{code: 2}) })
+			return f.sleep(time.Minute)
+		}
 		return &failed{kind: wire.UserFailure, text: userMessage}
 	}
 	sum := uint64(0)

@@ -62,12 +62,12 @@ func simulate(seed uint64, tracing bool) *world {
 	w := newWorld(seed)
 	defer w.close()
 	w.tracing = tracing
-	w.begin()
+	w.carryOutEntry(entry{do: w.begin})
 	w.run(w.plan.horizon, func() bool { return false })
 	if w.broken != "" {
 		return w
 	}
-	w.settle()
+	w.carryOutEntry(entry{do: w.settle})
 	deadline := w.plan.horizon + liveness
 	w.run(deadline, w.allEnded)
 	if w.broken == "" && !w.allEnded() {

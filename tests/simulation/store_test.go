@@ -93,7 +93,7 @@ func (h *handle) do(what string, f func() error) error {
 func (h *handle) Put(_ context.Context, name string, data []byte) error {
 	data = slices.Clone(data)
 	return h.do("put "+name, func() error {
-		h.blobs[name] = data
+		h.place(name, data)
 		return nil
 	})
 }
@@ -108,13 +108,18 @@ func (h *handle) Publish(_ context.Context, name string, data []byte) error {
 		case h.blobs[name] != nil:
 			return &fs.PathError{Op: "publish", Path: name, Err: fs.ErrExist}
 		}
-		h.blobs[name] = data
-		if strings.HasPrefix(name, "checkpoint-") {
-			h.manifests[name] = blobsOf(data)
-			h.w.say("%s %s is published by attempt %d", h.name, name, h.attempt)
-		}
+		h.place(name, data)
 		return nil
 	})
+}
+
+// place stores a blob, which may be a manifest.
+func (h *handle) place(name string, data []byte) {
+	h.blobs[name] = data
+	if strings.HasPrefix(name, "checkpoint-") {
+		h.manifests[name] = blobsOf(data)
+		h.w.say("%s has %s of attempt %d", h.name, name, h.attempt)
+	}
 }
 
 func (h *handle) Get(_ context.Context, name string, most int64) (data []byte, err error) {

@@ -185,6 +185,9 @@ func (t *tmWorker) end() {
 	}
 	delete(t.m.workers, t.ref)
 	t.m.w.say("%s: worker %s has ended: %v", t.m.name, t.ref, f)
+	if t.crashed {
+		t.m.w.byID[t.ref.Job].crashes++
+	}
 	t.m.tell(wire.WorkerEvent{WorkerRef: t.ref, Ended: &wire.Ended{Failure: f, Crashed: t.crashed}})
 	t.m.mayLeave()
 }
