@@ -94,7 +94,7 @@ func (c *workerCopies) gather() ([]copies.State, error) {
 	}
 	ctx, cancel := context.WithTimeoutCause(c.context, gatherLimit, fmt.Errorf("not all workers have them after %s", gatherLimit))
 	defer cancel()
-	return c.exchange.Gather(ctx)
+	return c.exchange.Gather(ctx, isReport) // a report comes from some workers long before others
 }
 
 // waits reports whether the state of a queue is awaited, and returns a channel that is closed when that

@@ -116,6 +116,20 @@ func TestStatesThatCannotBeSaved(t *testing.T) {
 	require.EqualError(t, j.copies.saveNow(nil), `the state of queue "b" cannot be saved: AddNew has fields and no snapshot`)
 }
 
+// TestRequiredOfOneWorker requires that with --checkpoint require a worker without others saves the state of
+// each queue after its first superstep, as the run would fail after the last one otherwise if that cannot
+// be saved.
+func TestRequiredOfOneWorker(t *testing.T) {
+	j, _ := jobOfOneWorker(t)
+	j.deployment.Spec.Run.RequireCheckpoints = true
+	for step, want := range []bool{true, false, false} {
+		for _, queue := range []string{"a", "b"} {
+			due, _ := j.copies.decide(queue, 1+step)
+			require.Equal(t, want, due, "queue %s, superstep %d", queue, 1+step)
+		}
+	}
+}
+
 // TestCopyThatDoesNotEnd requires that a request fails if another copy of the state of a queue is under way
 // for too long, as it is if another worker cannot save its part.
 func TestCopyThatDoesNotEnd(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -216,7 +217,9 @@ func (c *workerCopies) decide(queue string, step int) (due bool, next int) {
 		c.exchange.Narrow()
 	}
 	asked, known := c.saves.decide(now, queue, free)
-	due, next = c.pace(queue).decide(now, step, free && !known && len(c.job.deployment.Slots) > 1)
+	pace, d := c.pace(queue), c.job.deployment
+	wanted := len(d.Slots) > 1 || d.Spec.Run.RequireCheckpoints && pace.last.IsZero() // to learn whether it can be saved
+	due, next = pace.decide(now, step, free && !known && wanted)
 	c.saves.stepped(queue, due || asked)
 	return due || asked, next
 }
@@ -259,6 +262,8 @@ func (c *workerCopies) closed(queue string, report []byte) {
 // reportPrefix begins the name by which the report of a queue that has ended is among the states of queues.
 // No queue has such a name.
 const reportPrefix = "report\x00"
+
+func isReport(queue string) bool { return strings.HasPrefix(queue, reportPrefix) }
 
 func reportOf(queue string) copies.State {
 	return copies.State{Queue: reportPrefix + queue, Superstep: 1, Ended: true, Of: 1}
