@@ -3,9 +3,13 @@ package engine
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/superstep-ml/superstep/engine/copies"
+	"github.com/superstep-ml/superstep/engine/origin"
+	"github.com/superstep-ml/superstep/engine/plan"
 )
 
 // A job without durable checkpoints changes its workers by states in memory: worker 0 is asked for
@@ -24,12 +28,16 @@ const (
 // memorySaves are the requests of a worker 0 for states in memory. They are guarded by
 // workerCopies.mu.
 type memorySaves struct {
-	running map[string]bool // queues that have done a superstep, and not their last
-	awaited map[string]bool // queues whose state is to be copied; true when that has begun
-	failed  error           // why the state of an awaited queue could not be saved
-	open    int             // requests that are not answered
-	changed chan struct{}   // closed when a queue is not awaited any more
-	narrow  time.Time       // when states need not go to all workers any more; zero if they do not
+	running map[string]bool      // queues that have done a superstep, and not their last
+	awaited map[string]bool      // queues whose state is to be copied; true when that has begun
+	ahead   map[string]bool      // queues that have done a superstep after their last copy, while a request is open
+	again   bool                 // queues that were ahead are awaited once more
+	unsaved map[string]error     // why the state of a queue cannot be saved, so that requests are refused
+	failed  error                // why the state of an awaited queue could not be saved
+	blocked map[string]time.Time // since when another copy of the state of an awaited queue is under way
+	open    int                  // requests that are not answered
+	changed chan struct{}        // closed when a queue is not awaited any more
+	narrow  time.Time            // when states need not go to all workers any more; zero if they do not
 }
 
 // saveNow asks for the states now. done is called once, from a goroutine of its own, with the states
@@ -41,8 +49,13 @@ func (c *workerCopies) saveNow(done func(states []copies.State, err error)) erro
 		return errRunEnded
 	}
 	s := &c.saves
+	if err := s.refuses(); err != nil {
+		return err
+	}
 	s.open++
-	s.failed = nil
+	s.failed, s.again = nil, false
+	clear(s.ahead)
+	clear(s.blocked)
 	for queue := range s.running {
 		if _, known := s.awaited[queue]; !known {
 			s.awaited[queue] = false
@@ -82,7 +95,7 @@ func (c *workerCopies) gather() ([]copies.State, error) {
 	}
 	ctx, cancel := context.WithTimeoutCause(c.context, gatherLimit, fmt.Errorf("not all workers have them after %s", gatherLimit))
 	defer cancel()
-	return c.exchange.Gather(ctx)
+	return c.exchange.Gather(ctx, origin.IsReport) // a report comes from some workers long before others
 }
 
 // waits reports whether the state of a queue is awaited, and returns a channel that is closed when that
@@ -97,19 +110,65 @@ func (s *memorySaves) waits() (waits bool, changed <-chan struct{}, err error) {
 	return true, s.changed, nil
 }
 
+// refuses returns why no request can be answered, as the next attempt would begin a queue again that has
+// done supersteps; nil if it would not.
+func (s *memorySaves) refuses() error {
+	for _, queue := range slices.Sorted(maps.Keys(s.unsaved)) {
+		return unsavedState(queue, s.unsaved[queue])
+	}
+	return nil
+}
+
+func unsavedState(queue string, why error) error {
+	return fmt.Errorf("the state of queue %q cannot be saved: %w", queue, why)
+}
+
+// opened notes that a queue begins its supersteps.
+func (c *workerCopies) opened(queue string) {
+	r := plan.ResumptionOf(c.job.plan.Nodes, queue)
+	if r.Resumes != plan.FromTheBeginning {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.saves.unsaved[queue] = fmt.Errorf("%s has fields and no snapshot", r.Because)
+}
+
 // decide says whether the state of a queue is copied after a superstep because of a request. known is
-// false if the requests leave that open. free says that no copy is under way.
-func (s *memorySaves) decide(queue string, free bool) (due, known bool) {
+// false if the requests leave that open. free says that no copy is under way. If another worker cannot save
+// its part of a state, that copy is under way for ever, so the wait for it has a limit.
+func (s *memorySaves) decide(now time.Time, queue string, free bool) (due, known bool) {
 	s.running[queue] = true
-	begun, awaited := s.awaited[queue]
-	switch {
+	switch begun, awaited := s.awaited[queue]; {
 	case awaited && !begun && free:
 		s.awaited[queue] = true
 		return true, true
-	case s.open > 0: // no other state begins before the awaited ones are gathered
+	case awaited && !begun && s.isBlocked(now, queue):
+		s.handed(queue, false, fmt.Errorf("another copy of it has not ended within %s", gatherLimit))
+		return false, true
+	case awaited || s.open > 0 && len(s.awaited) == 0: // no other state begins before these are gathered
 		return false, true
 	}
 	return false, false
+}
+
+// isBlocked reports whether another copy of the state of an awaited queue has been under way for longer than
+// a request waits. It is called after each superstep for which there is one.
+func (s *memorySaves) isBlocked(now time.Time, queue string) bool {
+	since, known := s.blocked[queue]
+	if !known {
+		s.blocked[queue] = now
+	}
+	return known && now.Sub(since) > gatherLimit
+}
+
+// stepped notes whether the state of a queue is copied after a superstep.
+func (s *memorySaves) stepped(queue string, due bool) {
+	if due {
+		delete(s.ahead, queue)
+	} else if s.open > 0 {
+		s.ahead[queue] = true
+	}
 }
 
 // handed notes that the state of a queue has been handed over, or why it cannot be.
@@ -122,11 +181,24 @@ func (s *memorySaves) handed(queue string, last bool, failed error) {
 	}
 	delete(s.awaited, queue)
 	if failed != nil {
-		s.failed = fmt.Errorf("the state of queue %q cannot be saved: %w", queue, failed)
+		s.failed = unsavedState(queue, failed)
+	}
+	if len(s.awaited) == 0 && s.open > 0 && !s.again {
+		s.awaitAhead()
 	}
 	if s.changed != nil {
 		close(s.changed)
 		s.changed = nil
+	}
+}
+
+// awaitAhead awaits the queues once more that have done supersteps while another queue was awaited.
+func (s *memorySaves) awaitAhead() {
+	s.again = true
+	for queue := range s.ahead {
+		if s.running[queue] {
+			s.awaited[queue] = false
+		}
 	}
 }
 

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync"
 
 	"github.com/superstep-ml/superstep/engine/checkpoint"
@@ -148,7 +147,7 @@ func (j *workerJob) saveNow(m *wire.Save, answer func(*wire.Saved)) error {
 	return j.copies.saveNow(func(states []copies.State, err error) {
 		var o wire.Origin
 		for _, s := range states {
-			if strings.HasPrefix(s.Queue, origin.ReportPrefix) {
+			if origin.IsReport(s.Queue) {
 				continue
 			}
 			o.Queues = append(o.Queues, wire.OriginQueue{Name: s.Queue, Superstep: s.Superstep, Ended: s.Ended, InMemory: true})

@@ -39,7 +39,8 @@ func (j *workerJob) newCopies() *workerCopies {
 		return nil
 	}
 	c := &workerCopies{job: j, from: make(map[string]*task.Cut), paces: make(map[string]*copyPace)}
-	c.saves.running, c.saves.awaited = make(map[string]bool), make(map[string]bool)
+	c.saves.running, c.saves.awaited, c.saves.ahead = make(map[string]bool), make(map[string]bool), make(map[string]bool)
+	c.saves.unsaved, c.saves.blocked = make(map[string]error), make(map[string]time.Time)
 	c.context, c.cancel = context.WithCancel(context.Background())
 	return c
 }
@@ -135,6 +136,7 @@ func (j *workerJob) unsaved(c *config) func(queue string, err error) error {
 	return func(queue string, err error) error {
 		if c := j.copies; c != nil {
 			c.mu.Lock()
+			c.saves.unsaved[queue] = err
 			c.saves.handed(queue, false, err)
 			c.mu.Unlock()
 		}
@@ -158,8 +160,11 @@ func (c *workerCopies) decide(queue string, step int) (due bool, next int) {
 	if c.saves.narrowed(now) {
 		c.exchange.Narrow()
 	}
-	asked, known := c.saves.decide(queue, free)
-	due, next = c.pace(queue).decide(now, step, free && !known && len(c.job.deployment.Slots) > 1)
+	asked, known := c.saves.decide(now, queue, free)
+	pace, d := c.pace(queue), c.job.deployment
+	wanted := len(d.Slots) > 1 || d.Spec.Run.RequireCheckpoints && pace.last.IsZero() // to learn whether it can be saved
+	due, next = pace.decide(now, step, free && !known && wanted)
+	c.saves.stepped(queue, due || asked)
 	return due || asked, next
 }
 

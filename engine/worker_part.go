@@ -119,7 +119,7 @@ func (j *workerJob) connect(c *config) error {
 	j.builder.store.stream = &rowSender{sender: j.worker.sender, mem: c.allocator}
 	env := task.Env{
 		Allocator: c.allocator, RowAllocator: c.rowAllocator, BatchRows: c.batchRows, MemoryBudget: c.memory, SpillDir: c.spillDir, Disk: c.disk, Logger: c.logger,
-		Collector: j.builder.store, Progress: j.progress.event, Opened: j.progress.opened, Advise: j.builder.advise,
+		Collector: j.builder.store, Progress: j.progress.event, Opened: j.opened, Advise: j.builder.advise,
 		AbandonAfter: environment.stopTimeout, Network: counted,
 	}
 	env.Checkpoints, env.Unsaved = j.states(), j.unsaved(c)
@@ -139,6 +139,14 @@ func (j *workerJob) connect(c *config) error {
 	j.part = part
 	breaks.setNotify(part.Fail)
 	return nil
+}
+
+// opened is called when the subtasks of a queue in this process have read their rows.
+func (j *workerJob) opened(queue string, first int) {
+	j.progress.opened(queue, first)
+	if j.copies != nil {
+		j.copies.opened(queue)
+	}
 }
 
 // planeFailure passes a failure of the data plane to the runner of the subtasks. It keeps a

@@ -68,10 +68,11 @@ func (c *Core) gathered(from int, s State) {
 
 // gatherAll reports whether all workers hold the complete states and no other is under way. Until then,
 // it must be called again after each call of settled. gathered has the states that it has had gathered.
+// States of the queues besides are gathered only if they are complete already.
 // It is called in worker 0.
-func (c *Core) gatherAll(gathered map[State]bool) bool {
+func (c *Core) gatherAll(gathered map[State]bool, besides func(queue string) bool) bool {
 	for queue := range c.rounds {
-		if c.UnderWay(queue) {
+		if c.UnderWay(queue) && !besides(queue) {
 			return false
 		}
 	}
@@ -104,12 +105,13 @@ var narrowState = State{Superstep: 1, Of: 1}
 // Gather waits in worker 0 until no state is under way, and has all workers hold the states that are
 // complete then. They also get copies of each later state, until Narrow is called: any one of the
 // workers is enough to continue from what Gather returns, or from later states. The caller shares no
-// new states while Gather runs, except for those after which no superstep follows.
-func (x *Exchange) Gather(ctx context.Context) ([]State, error) {
+// new states while Gather runs, except for those after which no superstep follows. Gather does not wait for
+// states that are under way of queues for which besides is true.
+func (x *Exchange) Gather(ctx context.Context, besides func(queue string) bool) ([]State, error) {
 	gathered := make(map[State]bool)
 	for {
 		x.mu.Lock()
-		if x.core.gatherAll(gathered) {
+		if x.core.gatherAll(gathered, besides) {
 			states := x.cfg.Store.newest()
 			x.mu.Unlock()
 			return states, nil

@@ -26,7 +26,7 @@ func TestGather(t *testing.T) {
 		}
 	}
 	gather := func(want ...State) {
-		states, err := g.xs[0].Gather(soon(t))
+		states, err := g.xs[0].Gather(soon(t), noQueue)
 		require.NoError(t, err)
 		require.Equal(t, want, states)
 		alone(want...)
@@ -42,7 +42,14 @@ func TestGather(t *testing.T) {
 	running.Superstep = 8
 	g.shareAll(running)
 	alone(ended, running)
+
+	g.share(0, State{Queue: "late", Superstep: 1, Of: 4}) // the others may share it long after
+	states, err := g.xs[0].Gather(soon(t), func(queue string) bool { return queue == "late" })
+	require.NoError(t, err)
+	require.Equal(t, []State{ended, running}, states)
 }
+
+func noQueue(string) bool { return false }
 
 // TestGatherOfFormerAttempt requires that the states from which an attempt continues are gathered,
 // although other workers have shared them.
@@ -56,7 +63,7 @@ func TestGatherOfFormerAttempt(t *testing.T) {
 	choices := Choose(held)
 	g = g.next([]int{0, 1, 3, 4})
 	g.start(choices)
-	states, err := g.xs[0].Gather(soon(t))
+	states, err := g.xs[0].Gather(soon(t), noQueue)
 	require.NoError(t, err)
 	require.Equal(t, []State{s}, states)
 	for w := range workers {
@@ -71,10 +78,10 @@ func TestGatherEnds(t *testing.T) {
 	g.share(0, State{Queue: "means", Superstep: 1, Of: 3})
 	ctx, cancel := context.WithCancelCause(soon(t))
 	cancel(errors.New("the worker leaves now"))
-	_, err := g.xs[0].Gather(ctx)
+	_, err := g.xs[0].Gather(ctx, noQueue)
 	require.EqualError(t, err, `the states of the queues are not copied to all workers yet: the worker leaves now`)
 	g.xs[0].Close()
-	_, err = g.xs[0].Gather(soon(t))
+	_, err = g.xs[0].Gather(soon(t), noQueue)
 	require.ErrorIs(t, err, errClosed)
 	g.xs[0].Narrow()
 }
@@ -114,7 +121,7 @@ func TestGatherAtAnyMoment(t *testing.T) {
 		if draw.IntN(2) == 0 {
 			n.shares = make([][]func() bool, workers)
 		}
-		for !n.cores[0].gatherAll(gathered) {
+		for !n.cores[0].gatherAll(gathered, noQueue) {
 			if !n.step() {
 				n.shares = late
 				require.True(t, n.step(), "seed %d: nothing happens any more", seed)

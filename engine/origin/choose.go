@@ -3,6 +3,7 @@ package origin
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/superstep-ml/superstep/engine/copies"
 	"github.com/superstep-ml/superstep/internal/wire"
@@ -65,3 +66,6 @@ const ReportPrefix = "report\x00"
 func ReportOf(queue string) copies.State {
 	return copies.State{Queue: ReportPrefix + queue, Superstep: 1, Ended: true, Of: 1}
 }
+
+// IsReport reports whether the name is that of a report.
+func IsReport(queue string) bool { return strings.HasPrefix(queue, ReportPrefix) }

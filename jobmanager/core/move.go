@@ -11,7 +11,8 @@ import (
 // A job leaves a task manager that is drained, or that has announced that it leaves (leave.go): it is
 // saved, and then restarted on other task managers. This loss of its attempt is announced, so it does
 // not count for the restart strategy. A job without checkpoints has its states saved in the memory of its
-// workers. If none of these would be left, it stays until the time limit.
+// workers. If none of these would be left, or if there are too few slots for the next attempt, it stays until
+// the time limit.
 
 // Drained says that the jobs on the task managers of a name must leave them. The task managers are
 // cordoned already.
@@ -80,7 +81,7 @@ func (j *job) runsOn(condition func(*taskManager) bool) bool {
 }
 
 // Leaving returns the jobs on the task managers of a name that leave when these are drained, and
-// those that stay as nothing would be left of their state.
+// those that stay for the time being, as nothing would be left of their state.
 func (c *Core) Leaving(name string) (leave, stay []wire.JobID) { return c.leaving(ofName(name)) }
 
 func (c *Core) leaving(condition func(*taskManager) bool) (leave, stay []wire.JobID) {

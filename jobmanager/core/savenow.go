@@ -73,12 +73,45 @@ func (j *job) remembers() bool {
 
 // goesOnWithout reports whether the job can continue after its current superstep if its attempt ends on
 // purpose and the task managers that meet a condition get no workers of the next one. Without checkpoints,
-// one of the current workers must be left then, as it has all states.
+// the next attempt must find its slots at once and one of the current workers must be in it, as that one has
+// all states: a kept process ends when others need its slots, and waits only for a while.
 func (c *Core) goesOnWithout(j *job, condition func(*taskManager) bool) bool {
-	return j.saves() || j.remembers() && slices.ContainsFunc(j.workers, func(w *worker) bool {
-		o := c.offer(w.taskManager)
-		return !w.state.Gone() && !condition(w.taskManager) && !o.Cordoned && !o.Avoided && o.Ailing == ""
-	})
+	if j.saves() || !j.remembers() {
+		return j.saves()
+	}
+	offers, r := c.offers(), c.request(j)
+	for i, n := range c.order {
+		if condition(n) {
+			offers[i].Cordoned, offers[i].Free = true, 0
+		}
+	}
+	first := slices.DeleteFunc(slices.Clone(c.live), func(o *job) bool { return o == j || !o.moving })
+	for _, o := range first {
+		c.reclaim(offers, o)
+	}
+	fits := func(o *job) bool {
+		shares, short := Place(offers, c.request(o))
+		reserve(offers, shares, 1)
+		return short == nil
+	}
+	first = slices.DeleteFunc(first, fits) // as schedule does, slots of other processes are used last
+	c.reclaim(offers, j)
+	for _, o := range first {
+		fits(o)
+	}
+	r.setKept(j.survivors())
+	shares, short := Place(offers, r)
+	return short == nil && slices.ContainsFunc(shares, func(s Share) bool { return r.survives(&offers[s.Offer]) && !offers[s.Offer].Avoided })
+}
+
+// survivors returns the processes that would be kept if the attempt of a job ended now.
+func (j *job) survivors() (all []keptProcess) {
+	for _, w := range j.workers {
+		if !w.state.Gone() {
+			all = append(all, keptProcess{taskManager: w.taskManager, ref: w.ref, slots: j.info.Workers[w.ref.Worker].Slots, of: j.info.Parallelism})
+		}
+	}
+	return all
 }
 
 // canGoOn reports whether the job can continue after its current superstep if its attempt ends on purpose.

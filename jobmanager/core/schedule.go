@@ -25,7 +25,10 @@ func (c *Core) schedule() {
 			continue
 		}
 		request := c.request(j)
-		shares, short := j.find(&line, offers, request)
+		shares, short := j.find(&line, c.unkept(offers, j, grants), request)
+		if short != nil {
+			shares, short = j.find(&line, offers, request)
+		}
 		if short == nil {
 			reserve(offers, shares, 1)
 			grants = append(grants, &grant{j, request, shares})
@@ -56,6 +59,23 @@ func (c *Core) schedule() {
 			c.place(g.job, g.shares)
 		}
 	}
+}
+
+// unkept returns the offers without the slots of processes that have the states of other jobs without
+// checkpoints, which have changed their slots on purpose. The jobs of grants have their slots already.
+func (c *Core) unkept(offers []Offer, j *job, grants []*grant) []Offer {
+	own := slices.Clone(offers)
+	for _, o := range c.live {
+		if o == j || !o.moving || o.saves() || slices.ContainsFunc(grants, func(g *grant) bool { return g.job == o }) {
+			continue
+		}
+		for _, k := range o.kept {
+			if i := slices.Index(c.order, k.taskManager); i >= 0 {
+				own[i].Free = max(0, own[i].Free-(k.slots.Hi-k.slots.Lo))
+			}
+		}
+	}
+	return own
 }
 
 // reserveRestarting takes the least of the jobs that are being restarted from the offers, so that it is

@@ -91,7 +91,7 @@ func (c *drainCommand) Run(ctx context.Context, s *Streams) error {
 // stays says what becomes of jobs of whose state nothing would be left.
 func (c *drainCommand) stays() string {
 	if c.Within > 0 {
-		return fmt.Sprintf("would lose their state, as they have no checkpoints and no other workers: after %v they begin again elsewhere", c.Within)
+		return fmt.Sprintf("would lose their state, as they have no checkpoints and no other workers or too few slots elsewhere: after %v they begin again elsewhere", c.Within)
 	}
-	return "would lose their state, as they have no checkpoints and no other workers: they stay until they have ended (--within limits that)"
+	return "would lose their state, as they have no checkpoints and no other workers or too few slots elsewhere: they stay until that changes, or they have ended (--within limits that)"
 }
