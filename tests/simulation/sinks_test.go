@@ -105,7 +105,10 @@ func (s *sinks) commit(f *fiber, k *worker) error {
 	}
 	all, err := s.parts(k)
 	if err != nil {
-		w.violated("worker %s cannot commit: %v", k.name(), err)
+		// When a job was given up, its other workers have removed their parts.
+		if on := w.manager.disk.states[k.d.Job]; on == wire.JobCommitting || on == wire.JobFinished {
+			w.violated("worker %s cannot commit: %v", k.name(), err)
+		}
 		return err
 	}
 	if err := s.io(f); err != nil {
