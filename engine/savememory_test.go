@@ -130,6 +130,26 @@ func TestRequiredOfOneWorker(t *testing.T) {
 	}
 }
 
+// TestReportOfOneWorker requires that a worker without others keeps the report of a queue as other states,
+// so that it is copied when the next attempt has more workers.
+func TestReportOfOneWorker(t *testing.T) {
+	j, _ := jobOfOneWorker(t)
+	j.copies.closed("a", []byte("report"))
+	require.NoError(t, j.copies.exchange.Await(t.Context(), reportOf("a").Queue))
+	require.Equal(t, []copies.Held{{State: reportOf("a"), Pieces: []int{0}}}, j.worker.copies.Held())
+}
+
+// TestDecisionsAllocateNothing requires that a worker without others, which nobody asks for states, allocates
+// nothing in a superstep.
+func TestDecisionsAllocateNothing(t *testing.T) {
+	j, _ := jobOfOneWorker(t)
+	states, step := &queueStates{copies: j.copies}, 0
+	require.Zero(t, testing.AllocsPerRun(1000, func() {
+		step++
+		states.Decide("a", step)
+	}))
+}
+
 // TestCopyThatDoesNotEnd requires that a request fails if another copy of the state of a queue is under way
 // for too long, as it is if another worker cannot save its part.
 func TestCopyThatDoesNotEnd(t *testing.T) {

@@ -193,7 +193,7 @@ func (c *workerCopies) share(queue string, s *task.Saved) {
 // closed shares the report of a queue that has ended, which worker 0 has. The next attempt needs it if it
 // leaves the queue out.
 func (c *workerCopies) closed(queue string, report []byte) {
-	if c.exchange == nil || len(c.job.deployment.Slots) == 1 {
+	if c.exchange == nil {
 		return
 	}
 	c.exchange.Share(origin.ReportOf(queue), 0, func(yield func([]byte, error) bool) {
