@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/engine/copies"
+	"github.com/superstep-ml/superstep/engine/origin"
 	"github.com/superstep-ml/superstep/engine/plan"
 	"github.com/superstep-ml/superstep/engine/task"
 	"github.com/superstep-ml/superstep/internal/peerlink"
@@ -135,8 +136,8 @@ func TestRequiredOfOneWorker(t *testing.T) {
 func TestReportOfOneWorker(t *testing.T) {
 	j, _ := jobOfOneWorker(t)
 	j.copies.closed("a", []byte("report"))
-	require.NoError(t, j.copies.exchange.Await(t.Context(), reportOf("a").Queue))
-	require.Equal(t, []copies.Held{{State: reportOf("a"), Pieces: []int{0}}}, j.worker.copies.Held())
+	require.NoError(t, j.copies.exchange.Await(t.Context(), origin.ReportOf("a").Queue))
+	require.Equal(t, []copies.Held{{State: origin.ReportOf("a"), Pieces: []int{0}}}, j.worker.copies.Held())
 }
 
 // TestDecisionsAllocateNothing requires that a worker without others, which nobody asks for states, allocates
