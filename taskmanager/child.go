@@ -49,7 +49,7 @@ func newChild(process Process, p pipes, release func()) *child {
 	}
 	outEnd := c.outEnd // an owner may set c.outEnd to nil
 	c.tasks.Go(func() {
-		c.out.readFrom(p.words)
+		c.out.readPipe(p.words)
 		close(outEnd)
 	})
 	c.tasks.Go(func() {
@@ -163,9 +163,9 @@ func setDeadline(f *os.File, at time.Time) {
 
 // settle waits, for a bounded time, until the output that the process wrote before its last
 // frame was read.
-func (p pipes) settle() {
+func (p pipes) settle(out *output) {
 	for range 50 {
-		if !readable(p.words) {
+		if out == nil || out.empty(p.words) {
 			return
 		}
 		time.Sleep(time.Millisecond)

@@ -179,7 +179,7 @@ func (w *worker) report(e *wire.WorkerEvent) {
 	case e.Finished != nil || e.Committed != nil || e.Resolved != nil:
 		w.held = &heldFrame{event: e, answer: make(chan error, 1)}
 	case e.Failed != nil:
-		w.pipes.settle()
+		w.pipes.settle(w.out)
 		f := w.withOrigin(e.Failed)
 		w.tell(wire.WorkerEvent{WorkerRef: w.ref, Failed: f})
 	default:

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"sync"
 	"unicode"
@@ -59,10 +60,37 @@ func (o *output) readFrom(r io.Reader) {
 	}
 }
 
+// readPipe does the same as readFrom for a pipe, and takes what it reads out of the pipe and stores it at
+// once, under mu.
+func (o *output) readPipe(f *os.File) { o.readFrom(pipeReader{o, f, make([]byte, 32<<10)}) }
+
+// pipeReader stores in out what it reads. So its Read never returns bytes.
+type pipeReader struct {
+	out  *output
+	pipe *os.File
+	buf  []byte
+}
+
+func (r pipeReader) Read([]byte) (int, error) {
+	return 0, readReady(r.pipe, r.buf, &r.out.mu, r.out.store)
+}
+
+// empty reports whether all that was written to a pipe so far, which is read by readPipe, is stored.
+func (o *output) empty(f *os.File) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return !readable(f)
+}
+
 // write stores a piece of output, which may begin or end within a line.
 func (o *output) write(text []byte) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.store(text)
+}
+
+// store does the work of write. mu is held.
+func (o *output) store(text []byte) {
 	for len(text) > 0 {
 		piece, rest, ended := bytes.Cut(text, []byte("\n"))
 		fits := min(len(piece), maxLine-len(o.line))

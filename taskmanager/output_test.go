@@ -3,6 +3,8 @@ package taskmanager
 import (
 	"bytes"
 	"fmt"
+	"os"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -31,6 +33,36 @@ func TestOutputLines(t *testing.T) {
 	require.False(t, o.waits())
 	require.Equal(t, []string{"one", "", "two", "�[31mred�", "no end"}, o.lastLines())
 	require.Nil(t, o.crashed())
+}
+
+// TestOutputOfAPipe requires that what a process has written is stored when the pipe is empty, and that
+// nothing is lost or changed on the way.
+func TestOutputOfAPipe(t *testing.T) {
+	r, w, err := os.Pipe()
+	require.NoError(t, err)
+	o := newOutput()
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		o.readPipe(r)
+	}()
+	for i := range 2000 {
+		_, err := fmt.Fprintln(w, "line", i)
+		require.NoError(t, err)
+		for !o.empty(r) {
+			runtime.Gosched()
+		}
+		last := o.lastLines()
+		require.Equal(t, fmt.Sprint("line ", i), last[len(last)-1])
+	}
+	_, err = w.WriteString("no end")
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	<-read
+	require.NoError(t, r.Close())
+	text := drain(o)
+	require.Equal(t, 2001, strings.Count(text, "\n"))
+	require.True(t, strings.HasSuffix(text, "line 1999\nno end\n"))
 }
 
 func TestOutputKeepsTheLastLines(t *testing.T) {

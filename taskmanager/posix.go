@@ -3,8 +3,11 @@
 package taskmanager
 
 import (
+	"cmp"
 	"errors"
+	"io"
 	"os"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -27,6 +30,34 @@ func lockFile(f *os.File) (bool, error) {
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// readReady waits until a pipe has bytes, and takes them out of it and passes them to store while mu is
+// locked.
+func readReady(f *os.File, buf []byte, mu sync.Locker, store func([]byte)) error {
+	conn, err := f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var failed error
+	err = conn.Read(func(fd uintptr) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		n, err := unix.Read(int(fd), buf)
+		switch {
+		case errors.Is(err, unix.EAGAIN):
+			return false
+		case errors.Is(err, unix.EINTR):
+		case err != nil:
+			failed = os.NewSyscallError("read", err)
+		case n == 0:
+			failed = io.EOF
+		default:
+			store(buf[:n])
+		}
+		return true
+	})
+	return cmp.Or(err, failed)
 }
 
 // readable reports whether a read of a pipe would return at once.

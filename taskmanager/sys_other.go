@@ -5,6 +5,7 @@ package taskmanager
 import (
 	"errors"
 	"os"
+	"sync"
 	"syscall"
 )
 
@@ -19,5 +20,8 @@ func memoryKills() int64               { return -1 }
 func killGroup(int) error              { return errPlatform }
 func lockFile(*os.File) (bool, error)  { return false, errPlatform }
 func readable(*os.File) bool           { return false }
-func busy(error) bool                  { return false }
-func endedBy(s *os.ProcessState) Exit  { return Exit{Code: s.ExitCode()} }
+
+func readReady(*os.File, []byte, sync.Locker, func([]byte)) error { return errPlatform }
+
+func busy(error) bool                 { return false }
+func endedBy(s *os.ProcessState) Exit { return Exit{Code: s.ExitCode()} }

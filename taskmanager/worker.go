@@ -339,7 +339,7 @@ func (w *worker) unheard() bool {
 
 // keep ends a worker whose process waits for the next attempt of the job.
 func (w *worker) keep() {
-	w.pipes.settle()
+	w.pipes.settle(w.out)
 	c := w.child
 	w.child = &child{}
 	w.finish()
