@@ -3,7 +3,7 @@
 //
 // A schedule is drawn from a seed: the cluster, the jobs, what clients do, and the faults. One goroutine
 // carries out one event after the other (clock_test.go), and everything random comes from one generator.
-// So a seed always gives the same schedule. TestSchedules runs some thousand of them, and a soak test
+// So a seed always gives the same schedule. TestSchedules runs 1,500 of them, and a soak test
 // 100,000:
 //
 //	go test ./tests/simulation
