@@ -13,7 +13,7 @@ import (
 
 var (
 	oneSeed = flag.Int("seed", -1, "runs the schedule of one seed, and prints its trace")
-	count   = flag.Int("schedules", testsize.Of(testsize.Raced(1_500, 100), 100_000), "how many schedules TestSchedules runs")
+	count   = flag.Int("schedules", testsize.Of(1_500, 100_000), "how many schedules TestSchedules runs")
 	from    = flag.Int("from", 0, "the first seed of TestSchedules")
 	most    = flag.Int("failures", 1, "after how many schedules that fail TestSchedules ends")
 )
