@@ -166,7 +166,8 @@ func keptRows(p *plan.Plan, hosts []int, held []holding) map[string][]bool {
 
 // shardsToMake returns, by vertex, the shards that its subtasks have to make. kept has the shards
 // whose rows queues have, and leftOut the queues that do not run. made reports whether it is known what
-// an operator has counted for a shard. A vertex with an operator that gives its rows to nobody, such as a sink, makes all of them.
+// an operator has counted for a shard. A vertex with an operator that gives its rows to nobody, such as a
+// sink, makes all of them.
 func shardsToMake(p *plan.Plan, kept map[string][]bool, leftOut map[string]bool, made func(n plan.NodeID, shard int) bool) [][]bool {
 	toMake := make([][]bool, len(p.Vertices))
 	var decide func(v plan.VertexID) []bool

@@ -22,7 +22,8 @@ import (
 //   - for each shard that an operator outside of queues has made, what the operator counted and
 //     accumulated, so that the shard need not be made again if all who need its rows have them;
 //   - the rows that all subtasks of a queue get from another queue, and the report of the other queue
-//     in the process that had its subtask 0, or that was given the report. If that queue is left out, it reports no counts of rows.
+//     in the process that had its subtask 0, or that was given the report. If that queue is left out, it
+//     reports no counts of rows.
 //
 // Rows that operators emit in Finish depend on all shards of a subtask, so queues behind such operators
 // keep nothing. Neither do those behind operators of which it is not known yet.
