@@ -13,7 +13,8 @@ import (
 )
 
 // Set is a set of byte ranges that do not overlap. The zero value is empty. It is safe for
-// concurrent use. It does not keep the memory alive.
+// concurrent use. It does not keep the memory alive. Its memory must not move, so it must not lie
+// on the stack of a goroutine.
 type Set struct {
 	mu  sync.RWMutex
 	all []span // sorted by address

@@ -3,16 +3,28 @@ package memrange
 import (
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
+// heap makes the compiler allocate the memory that onHeap returns outside of stacks.
+var heap atomic.Pointer[[]byte]
+
+// onHeap returns memory that keeps its address. Memory on a stack, where the compiler places small
+// buffers, moves when the stack grows.
+func onHeap(size int) []byte {
+	memory := make([]byte, size)
+	heap.Store(&memory)
+	return memory
+}
+
 // TestContains adds and removes random pieces of memory, and compares the set with a list of the
 // pieces that it should contain.
 func TestContains(t *testing.T) {
-	memory := make([]byte, 4096)
 	const pieces, size = 64, 64
+	memory := onHeap(pieces * size)
 	var s Set
 	require.False(t, s.Contains(memory), "an empty set must contain nothing")
 	added := make([]bool, pieces)
@@ -38,7 +50,7 @@ func TestConcurrentUse(t *testing.T) {
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
-			own := make([]byte, 100)
+			own := onHeap(100)
 			for range 100 {
 				s.Add(own)
 				if !s.Contains(own[50:]) {
