@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"fmt"
-	"iter"
 	"slices"
 	"sync"
 	"time"
@@ -83,7 +82,7 @@ func (j *workerJob) startCopies(ctx context.Context, s *wire.Start) error {
 	}
 	exchange, err := copies.New(copies.Config{
 		Port: j.plane.Port(), Where: j.plane.Where, Worker: d.Worker, Workers: len(d.Slots), Attempt: uint32(d.Attempt),
-		Copies: d.Spec.Run.NumberOfCopies(), Store: j.worker.copies, From: choices, Logger: j.logger.Named("copies"),
+		Copies: d.Spec.Run.NumberOfCopies(), Store: j.worker.copies, From: choices, Spent: c.spent, Logger: j.logger.Named("copies"),
 	})
 	if err != nil {
 		return clusterFault(err)
@@ -184,9 +183,10 @@ func (c *workerCopies) share(queue string, s *task.Saved) {
 		return
 	}
 	first, pieces := s.Pieces()
-	c.exchange.Share(copies.State{Queue: queue, Superstep: s.Step, Ended: s.Last, Of: 1 + s.Subtasks}, first, c.timed(queue, s.Delay, pieces))
+	c.exchange.Share(copies.State{Queue: queue, Superstep: s.Step, Ended: s.Last, Of: 1 + s.Subtasks}, first, pieces)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.pace(queue).spent += s.Delay // for which the supersteps stood still
 	c.saves.handed(queue, s.Last, nil)
 }
 
@@ -203,33 +203,19 @@ func (c *workerCopies) closed(queue string, report []byte) {
 	})
 }
 
-// timed yields pieces, and estimates what the copy costs: delay, for which the supersteps stood still,
-// the time that it takes to make the pieces, and what it takes to send them. The time that passes until
-// they have arrived says nothing, as others may be busy with their supersteps.
-func (c *workerCopies) timed(queue string, delay time.Duration, pieces iter.Seq2[[]byte, error]) iter.Seq2[[]byte, error] {
-	return func(yield func([]byte, error) bool) {
-		began, spent, bytes := time.Now(), delay, 0
-		for piece, err := range pieces {
-			spent += time.Since(began)
-			bytes += len(piece)
-			if !yield(piece, err) {
-				break
-			}
-			began = time.Now()
-		}
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.pace(queue).measured(spent + copyMessages + time.Duration(float64(bytes)/copyBytes*float64(time.Second)))
-	}
+// spent notes what the copies of a queue cost this worker.
+func (c *workerCopies) spent(queue string, cost time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pace(queue).spent += cost
 }
 
 const (
 	// copyShare is the ratio of the time between two copies to what a copy costs, at least.
 	copyShare = 50
 	// copyMessages is about the processor time that all workers together need for the messages of a
-	// copy, and copyBytes the number of bytes that they send, receive and check in a second.
+	// copy, besides what copies.Config.Spent is told.
 	copyMessages = 500 * time.Microsecond
-	copyBytes    = 200e6
 	// copyMeeting is about how often subtasks in several processes meet to decide whether a state is
 	// copied, if nothing else makes them meet. A meeting takes some hundred microseconds.
 	copyMeeting = 20 * time.Millisecond
@@ -240,6 +226,7 @@ const (
 // copyPace decides how often the state of a queue is copied. Copies cost at most a fiftieth of the
 // time of the supersteps, and so do the meetings of subtasks that do not meet otherwise.
 type copyPace struct {
+	spent time.Duration    // on the copy that is under way, or on the one that ended last
 	costs [4]time.Duration // of the last copies
 	n     int              // number of copies
 	last  time.Time        // when a state was last to be copied; zero before the first
@@ -255,6 +242,10 @@ func (p *copyPace) decide(now time.Time, step int, free bool) (due bool, next in
 		p.perStep = now.Sub(p.at) / time.Duration(step-p.step)
 	}
 	p.at, p.step = now, step
+	if free && p.spent > 0 {
+		p.costs[p.n%len(p.costs)] = p.spent + copyMessages
+		p.n, p.spent = p.n+1, 0
+	}
 	due = free && (p.last.IsZero() || now.Sub(p.last) >= copyShare*p.cost())
 	if due {
 		p.last = now
@@ -263,12 +254,6 @@ func (p *copyPace) decide(now time.Time, step int, free bool) (due bool, next in
 		return due, 1
 	}
 	return due, int(min(max(1, copyMeeting/p.perStep), maxStride))
-}
-
-// measured notes what a copy has cost.
-func (p *copyPace) measured(cost time.Duration) {
-	p.costs[p.n%len(p.costs)] = cost
-	p.n++
 }
 
 // cost returns what a copy costs: the least of the last measurements, which other work of the

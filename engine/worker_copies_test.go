@@ -42,7 +42,7 @@ func TestCopyPace(t *testing.T) {
 			now, cost = now.Add(meeting), cost+meeting
 			due, next := p.decide(now, step, !now.Before(free))
 			if meet = step + max(next, 1); due {
-				p.measured(c.cost)
+				p.spent += c.cost
 				copied++
 				cost += c.cost
 				now, free = now.Add(c.cost), now.Add(c.under)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/superstep-ml/superstep/internal/cputime"
 	"github.com/superstep-ml/superstep/internal/peerlink"
 )
 
@@ -40,6 +41,10 @@ type Config struct {
 	// Patience is the time after which a connection on which a peer neither sends nor takes what
 	// it should is given up; 0 means 30 seconds. It is then made anew.
 	Patience time.Duration
+
+	// Spent is told which processor time this worker has spent on pieces of a queue: to make, send and
+	// receive them. Messages that are short are not counted. It is called from any goroutine, and may be nil.
+	Spent func(queue string, spent time.Duration)
 
 	Logger hclog.Logger // may be nil
 }
@@ -120,6 +125,9 @@ func (c *Config) complete() error {
 	}
 	if c.Patience == 0 {
 		c.Patience = 30 * time.Second
+	}
+	if c.Spent == nil {
+		c.Spent = func(string, time.Duration) {}
 	}
 	if c.Logger == nil {
 		c.Logger = hclog.NewNullLogger()
@@ -254,7 +262,7 @@ func (x *Exchange) nextShared() (next shared, some bool) {
 // may be copied.
 func (s *sharer) share(next shared) {
 	s.State, s.number, s.failed = next.State, next.first, nil
-	next.pieces(s.piece)
+	s.x.cfg.Spent(s.Queue, cputime.Of(func() { next.pieces(s.piece) }))
 	if s.x.ctx.Err() != nil {
 		return
 	}

@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"sync"
 	"testing"
+	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -222,4 +225,44 @@ func TestAwaitEnds(t *testing.T) {
 	require.ErrorIs(t, g.xs[0].Await(soon(t), "means"), errClosed)
 	g.share(0, State{Queue: "trees", Superstep: 1, Of: 3})
 	require.True(t, g.xs[0].Settled("trees"), "Share must do nothing after Close")
+}
+
+// TestSpent shares a state of which only one piece is long, and requires that its sender and its receiver
+// say what that took, besides the time to make the pieces.
+func TestSpent(t *testing.T) {
+	const workers = 3
+	var mu sync.Mutex
+	calls, spent := make([]int, workers), make([]time.Duration, workers)
+	g := newGroup(t, workers, func(w int, c *Config) {
+		c.Spent = func(queue string, cost time.Duration) {
+			mu.Lock()
+			defer mu.Unlock()
+			assert.Equal(t, "means", queue)
+			calls[w]++
+			spent[w] += cost
+		}
+	})
+	s := State{Queue: "means", Superstep: 1, Of: 1 + workers}
+	for w, x := range g.xs {
+		first, last := numbersOf(s, w, workers)
+		x.Share(s, first, func(yield func([]byte, error) bool) {
+			for i := first; i < last; i++ {
+				size := 100
+				if i == 2 { // of worker 1, for worker 2
+					size = 4 * meteredBytes
+				}
+				if !yield(content(s, i, size), nil) {
+					return
+				}
+			}
+		})
+	}
+	require.NoError(t, g.xs[0].Await(soon(t), s.Queue))
+	for _, x := range g.xs { // a piece may have arrived before its sender says what it took
+		x.Close()
+	}
+	require.Equal(t, []int{1, 2, 2}, calls)
+	for w, cost := range spent {
+		require.Positive(t, cost, "worker %d", w)
+	}
 }

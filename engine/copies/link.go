@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/superstep-ml/superstep/internal/cputime"
 	"github.com/superstep-ml/superstep/internal/peerlink"
 )
 
@@ -232,10 +233,25 @@ func (l *link) next() (m Message, p *piece, ok bool) {
 }
 
 // write writes a message.
-func (l *link) write(w *frameWriter, m Message, p *piece) error {
+func (l *link) write(w *frameWriter, m Message, p *piece) (err error) {
 	if p == nil {
 		return w.write(m, nil, 0)
 	}
 	defer l.x.cfg.Store.release(p)
-	return w.write(m, p.data, p.sum)
+	l.x.metered(m.Queue, len(p.data), func() { err = w.write(m, p.data, p.sum) })
+	return err
+}
+
+// meteredBytes is the least length of a piece whose transfer is metered. To measure costs a wait about as
+// much as the transfer of so many bytes.
+const meteredBytes = 64 << 10
+
+// metered calls f, which sends or receives so many bytes of a piece of a queue, and tells Config.Spent what
+// that takes.
+func (x *Exchange) metered(queue string, length int, f func()) {
+	if length < meteredBytes {
+		f()
+		return
+	}
+	x.cfg.Spent(queue, cputime.Of(f))
 }

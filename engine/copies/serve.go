@@ -120,7 +120,8 @@ func (a *answerer) answerNext() error {
 func (a *answerer) take(h head) (err error) {
 	store := a.x.cfg.Store
 	p := store.take(h.Queue, int(h.length))
-	if p.data, p.sum, err = a.r.body(p.data, h.length); err != nil {
+	a.x.metered(h.Queue, int(h.length), func() { p.data, p.sum, err = a.r.body(p.data, h.length) })
+	if err != nil {
 		store.release(p)
 		return err
 	}
