@@ -224,7 +224,8 @@ const (
 )
 
 // copyPace decides how often the state of a queue is copied. Copies cost at most a fiftieth of the
-// time of the supersteps, and so do the meetings of subtasks that do not meet otherwise.
+// time of the supersteps, but for the first two of an attempt, and so do the meetings of subtasks that do
+// not meet otherwise.
 type copyPace struct {
 	spent time.Duration    // on the copy that is under way, or on the one that ended last
 	costs [4]time.Duration // of the last copies
@@ -246,7 +247,11 @@ func (p *copyPace) decide(now time.Time, step int, free bool) (due bool, next in
 		p.costs[p.n%len(p.costs)] = p.spent + copyMessages
 		p.n, p.spent = p.n+1, 0
 	}
-	due = free && (p.last.IsZero() || now.Sub(p.last) >= copyShare*p.cost())
+	apart := copyShare * p.cost()
+	if p.n == 1 { // the first copy takes memory and connects, so it costs more than others
+		apart /= 5
+	}
+	due = free && (p.last.IsZero() || now.Sub(p.last) >= apart)
 	if due {
 		p.last = now
 	}

@@ -53,6 +53,22 @@ func TestCopyPace(t *testing.T) {
 	}
 }
 
+// TestFirstCopies requires that the cost of the first copy, which takes memory and connects, does not
+// decide for long how often a state is copied.
+func TestFirstCopies(t *testing.T) {
+	p := &copyPace{}
+	costs := []time.Duration{500 * time.Millisecond, 20 * time.Millisecond, 20 * time.Millisecond, 20 * time.Millisecond}
+	const step = 50 * time.Millisecond
+	var at []time.Duration
+	for now := time.Duration(0); len(at) < len(costs); now += step {
+		if due, _ := p.decide(time.Unix(0, 0).Add(now), int(now/step)+1, true); due {
+			p.spent = costs[len(at)]
+			at = append(at, now)
+		}
+	}
+	require.Equal(t, []time.Duration{0, 5050 * time.Millisecond, 6100 * time.Millisecond, 7150 * time.Millisecond}, at)
+}
+
 // TestOriginFromMemory requires that each queue continues from the newest of its states, in memory or
 // in a checkpoint, and that the origin says which.
 func TestOriginFromMemory(t *testing.T) {
