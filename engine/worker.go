@@ -125,7 +125,7 @@ type workerEnv struct {
 
 const (
 	// beatEvery is the default time between heartbeats.
-	beatEvery = 500 * time.Millisecond
+	beatEvery = 250 * time.Millisecond
 	// stopTimeout is the default time for which user code may continue after the worker was
 	// told to end.
 	stopTimeout = 10 * time.Second

@@ -189,7 +189,7 @@ func (j *workerJob) join(ctx context.Context, queue string, ranks [][]int) (task
 	}
 	g, err := collective.NewTCPGroup(ctx, d.Slots[d.Worker].Lo, collective.TCPConfig{
 		Port: j.plane.Port(), Leader: j.plane.Where(0), Size: size, Hosts: ranks,
-		Group: queue, Attempt: uint32(d.Attempt), Logger: j.groupLogger(),
+		Group: queue, Attempt: uint32(d.Attempt), Detection: d.Silence, Logger: j.groupLogger(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("queue %q: %w", queue, err)

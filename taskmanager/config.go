@@ -70,7 +70,8 @@ type Config struct {
 
 	// Heartbeat and Lease, if not 0, replace the values that the job manager sends.
 	Heartbeat, Lease time.Duration
-	// Silence is how long a worker may send no frame before it is killed; the default is 4 s.
+	// Silence, if it is not 0, is how long a worker may send no frame before it is killed. By default its
+	// deployment says that; a process that waits for the next attempt has 4 s.
 	Silence time.Duration
 	// Startup is how long a worker's process may take until it sends its first frame; the
 	// default is 30 s.
@@ -155,7 +156,6 @@ func (c Config) complete() (Config, error) {
 	c.Slots = cmp.Or(c.Slots, runtime.NumCPU())
 	c.Memory = cmp.Or(c.Memory, machineMemory()/4, defaultMemory)
 	c.CacheLimit = cmp.Or(c.CacheLimit, defaultCache)
-	c.Silence = cmp.Or(c.Silence, defaultSilence)
 	c.Startup = cmp.Or(c.Startup, defaultStartup)
 	c.Grace = cmp.Or(c.Grace, defaultGrace)
 	c.KeepFor = cmp.Or(c.KeepFor, defaultKeepFor)

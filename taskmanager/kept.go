@@ -1,6 +1,7 @@
 package taskmanager
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"sync"
@@ -62,7 +63,10 @@ const (
 	killNow                   // the process must be killed
 )
 
-func newPool(c Config) *pool { return &pool{Config: c, stops: make(chan struct{})} }
+func newPool(c Config) *pool {
+	c.Silence = cmp.Or(c.Silence, defaultSilence)
+	return &pool{Config: c, stops: make(chan struct{})}
+}
 
 // put adds the process of worker ref, which has said Kept. The pool owns the child from then on. A
 // process that an earlier attempt of the job has left is dismissed.

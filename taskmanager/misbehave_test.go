@@ -112,12 +112,14 @@ func TestStoppedEarly(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		return // on other systems a stopped process is not detected, and only Startup limits the wait
 	}
-	b := manage(t, newFakeJobManager(t), func(c *Config) { c.Silence, c.Startup = time.Second, time.Hour })
-	b.deploy(t, "stop-early")
+	b := manage(t, newFakeJobManager(t), func(c *Config) { c.Startup = time.Hour })
+	d := deployment("stop-early")
+	d.Silence = 400 * time.Millisecond
+	b.say(t, &wire.ToTaskManager{Deploy: d})
 	f := b.ended(t)
 	require.NotNil(t, f)
 	require.Equal(t, wire.LostFailure, f.Kind)
-	require.Contains(t, f.Message, "the worker was silent for")
+	require.Contains(t, f.Message, "the worker was silent for 0.")
 }
 
 func TestClosedPipe(t *testing.T) {

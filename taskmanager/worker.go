@@ -1,6 +1,7 @@
 package taskmanager
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -43,6 +44,7 @@ const (
 type worker struct {
 	*workerEnv
 	ref        wire.WorkerRef
+	silence    time.Duration // how long it may send no frame
 	deployment wire.Deployment
 	log        hclog.Logger
 	orders     chan order
@@ -114,6 +116,7 @@ func newWorker(w *workerEnv, d *wire.Deployment, c *child) *worker {
 		orders: make(chan order, 16), over: make(chan struct{}),
 		ctx: ctx, cancel: cancel,
 		got: make(chan gotArtifact, 1), child: c, mayStay: d.Keep,
+		silence: cmp.Or(w.Silence, d.Silence, defaultSilence),
 	}
 }
 
@@ -131,7 +134,7 @@ func (w *worker) run() {
 	defer close(w.over)
 	defer w.cancel()
 	begin := time.Now()
-	w.turns = core.NewTurns(w.Silence, 0)
+	w.turns = core.NewTurns(w.silence, 0)
 	ticks := time.NewTicker(w.turns.Period)
 	defer ticks.Stop()
 	w.progressDue = time.NewTimer(0)
@@ -306,7 +309,7 @@ func (w *worker) tick(now time.Duration) {
 		switch {
 		case w.inState >= w.Startup && w.unheard():
 			w.step(core.RanOut, payload{})
-		case w.inState >= w.Silence-w.turns.Period && w.process.Stopped() && w.unheard():
+		case w.inState >= w.silence-w.turns.Period && w.process.Stopped() && w.unheard():
 			// The first frame may take up to Startup, but a stopped process is killed earlier.
 			w.step(core.SilentTooLong, payload{})
 		}
@@ -317,7 +320,7 @@ func (w *worker) tick(now time.Duration) {
 			return
 		}
 	}
-	if w.sinceFrame >= w.Silence-w.turns.Period && w.unheard() {
+	if w.sinceFrame >= w.silence-w.turns.Period && w.unheard() {
 		w.step(core.SilentTooLong, payload{})
 	}
 }

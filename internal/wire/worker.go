@@ -1,5 +1,7 @@
 package wire
 
+import "time"
+
 // A worker process communicates with the task manager that started it over two pipes: it reads
 // ToWorker frames from file descriptor 3 and writes FromWorker frames to file descriptor 4.
 // User code may use its standard output and error.
@@ -71,6 +73,9 @@ type Deployment struct {
 	Resume bool `msgpack:"resume,omitempty"`
 	// Keep says that another attempt may follow this one, for which the worker keeps its process.
 	Keep bool `msgpack:"keep,omitempty"`
+	// Silence is how long the worker may be silent, to its task manager and to the other workers; 0 means
+	// their defaults.
+	Silence time.Duration `msgpack:"silence,omitempty"`
 }
 
 // Credential has the credentials of a worker. They are valid only for the data plane of one

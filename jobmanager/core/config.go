@@ -32,7 +32,7 @@ type Config struct {
 	// Heartbeat is the interval between two heartbeats of a task manager; default a sixth of
 	// Detection, but at most 500 ms.
 	Heartbeat time.Duration
-	// Detection is how long a task manager may send nothing before it counts as lost; default
+	// Detection is how long a task manager or a worker may send nothing before it counts as lost; default
 	// DefaultDetection. Time in which the core received no ticks is not counted.
 	Detection time.Duration
 	// Reconnect is how long a task manager may take to reconnect after its connection broke,

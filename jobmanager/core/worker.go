@@ -79,6 +79,7 @@ func (c *Core) deploy(j *job, n *taskManager, mode wire.WorkerMode, number int, 
 		Memory:      n.Memory / int64(n.Slots) * int64(slots),
 		Resume:      j.info.Saves,
 		Keep:        mode == wire.RunMode && j.restarts.settings.Strategy != wire.RestartNone,
+		Silence:     c.config.Detection,
 	}
 	return w
 }

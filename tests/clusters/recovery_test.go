@@ -18,22 +18,26 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// TestTimeToTheNextAttempt kills a worker, and a task manager, of running jobs, and measures the
+// TestTimeToTheNextAttempt kills or stops a worker, or kills a task manager, of running jobs, and measures the
 // time until the first superstep of the next attempt ends on subtask 0. With the default settings
 // of a cluster, this time must be shorter than the lease of the lost task manager, because the
 // next attempt does not wait until the lease has lapsed.
 func TestTimeToTheNextAttempt(t *testing.T) {
 	t.Parallel()
 	const lease = 16 * time.Second // default of --lease
+	workers := func(signal syscall.Signal) func(m *processCluster, task int) {
+		return func(m *processCluster, task int) {
+			for _, pid := range workersOf(m.t, m.tasks[task].Process.Pid) {
+				require.NoError(m.t, syscall.Kill(pid, signal))
+			}
+		}
+	}
 	for _, victim := range []struct {
 		name string
 		lose func(m *processCluster, task int)
 	}{
-		{"worker", func(m *processCluster, task int) {
-			for _, pid := range workersOf(m.t, m.tasks[task].Process.Pid) {
-				require.NoError(m.t, syscall.Kill(pid, syscall.SIGKILL))
-			}
-		}},
+		{"worker", workers(syscall.SIGKILL)},
+		{"stopped worker", workers(syscall.SIGSTOP)},
 		{"task manager", func(m *processCluster, task int) { require.NoError(m.t, m.tasks[task].Process.Kill()) }},
 	} {
 		t.Run(victim.name, func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 
 // Times of task managers. The first is the time without frames after which a worker is killed.
 const (
-	workerSilence   = 4 * time.Second
+	workerSilence   = 1500 * time.Millisecond
 	grace           = 25 * time.Second
 	registerTimeout = 10 * time.Second
 	leaveTimeout    = 2 * time.Second
