@@ -19,7 +19,7 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-var parallelisms = []int{1, 2, 3, 8}
+var parallelisms = testsize.Raced([]int{1, 2, 3, 8}, []int{1, 3})
 
 // supersteps runs a queue of n supersteps of the stages, without data. Its p subtasks share 16
 // shards.

@@ -25,7 +25,7 @@ func TestEveryEstimatorTrainsBeyondTheBudget(t *testing.T) {
 				continue
 			}
 			t.Run(fmt.Sprintf("%s/sparse=%t", name, sparse), func(t *testing.T) {
-				rows := table(3000, 24, func(t *trial.Table) { t.Sparse = sparse })
+				rows := table(testsize.Raced(3000, 1000), 24, func(t *trial.Table) { t.Sparse = sparse })
 				train := func(options ...engine.Option) []byte {
 					r := trial.Run(t, func(b *engine.Builder) {
 						engine.Collect(e.stage("features").Fit(rows.Dataset(b)), "model")

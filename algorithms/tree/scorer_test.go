@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/internal/testsize"
 )
 
 // allBits returns the bits of numbers, so that comparisons distinguish 0 from -0.
@@ -22,7 +24,7 @@ func allBits(x []float64) []uint64 {
 func TestScores(t *testing.T) {
 	for name, s := range shapes {
 		t.Run(name, func(t *testing.T) {
-			for seed := range uint64(3) {
+			for seed := range testsize.Raced[uint64](3, 1) {
 				e := valid(t, seed, s)
 				r := rand.New(rand.NewPCG(seed, 2))
 				n := 64 + 64 + 13 + int(seed)

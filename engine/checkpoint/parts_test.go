@@ -112,7 +112,7 @@ func TestMissingParts(t *testing.T) {
 		write(t, j, state("a", 1, false, []byte("one")))
 		require.Empty(t, j.Awaited())
 		ctx, cancel := context.WithCancelCause(t.Context())
-		time.AfterFunc(time.Hour, func() {
+		time.AfterFunc(5*time.Minute, func() {
 			require.Equal(t, `2 of the 3 subtasks of queue "a" have not written their state, from subtask 1 on`, j.Awaited())
 			cancel(errCrashed)
 		})

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/internal/testsize"
 )
 
 // TestDecisionsAreAsOftenAsTheySay requires that members in several processes decide in the first
@@ -18,7 +19,7 @@ import (
 // criterion; and that the states that are saved have the parts of all members at one superstep.
 func TestDecisionsAreAsOftenAsTheySay(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	for range 300 {
+	for range testsize.Raced(300, 60) {
 		most, next, criterion := 1+rng.IntN(20), rng.IntN(26), rng.IntN(2) == 0
 		p := 2 + rng.IntN(3)
 		workers := 1 + rng.IntN(p)

@@ -119,6 +119,9 @@ func TestAllReduceOverTCP(t *testing.T) {
 	places := [][][]int{
 		blockLayout(2, 2), cyclicLayout(3, 3), blockLayout(5, 2), cyclicLayout(6, 3), blockLayout(8, 8),
 	}
+	if testsize.Few {
+		places = [][][]int{cyclicLayout(3, 3), cyclicLayout(6, 3)}
+	}
 	if testsize.Soak {
 		for p := 1; p <= 8; p++ {
 			places = append(places, blockLayout(p, p))

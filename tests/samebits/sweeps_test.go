@@ -43,8 +43,9 @@ func interrupted(s sweep.Sweep, w sweep.Workload) []sweep.Sweep {
 // normalSweeps returns sweeps that cover every value of every setting, and the pairs of values
 // that are known to reveal faults: small batches with one processor, many subtasks with delays,
 // and other builds with several subtasks. With 8 shards, some sweeps also make queues forget
-// objects, or interrupt them. Other builds run only with 128 shards, because the effect of a
-// build does not depend on the number of shards.
+// objects, or interrupt them. With 128 shards there are fewer settings, because all deliberate
+// faults show with 8 shards. Other builds run only with 128 shards, because the effect of a build
+// does not depend on the number of shards.
 func normalSweeps(t testing.TB, shards int, w sweep.Workload) []sweep.Sweep {
 	exe := executables(t)
 	at := func(e sweep.Sweep, parallelism, batchRows, procs []int, rounds int) sweep.Sweep {
@@ -56,14 +57,26 @@ func normalSweeps(t testing.TB, shards int, w sweep.Workload) []sweep.Sweep {
 	if shards != 128 {
 		others = nil
 	}
-	switch w.Size {
-	case sweep.Large:
+	switch {
+	case shards == 128 && w.Size != sweep.Small:
+		all = []sweep.Sweep{
+			at(exe[0], []int{1, 16}, []int{1024}, []int{2}, 1),
+			at(exe[0], []int{5}, []int{7}, []int{1}, 1),
+		}
+	case shards == 128:
+		all = []sweep.Sweep{
+			at(exe[0], []int{1, 3, 16}, []int{1024}, []int{2}, 1),
+			at(exe[0], []int{3}, []int{1}, []int{1}, 1),
+			at(exe[0], []int{1, 8}, []int{7}, []int{2}, 2),
+		}
+		otherP = []int{16}
+	case w.Size == sweep.Large:
 		all = []sweep.Sweep{
 			at(exe[0], []int{1, 3, 8, 16}, []int{1024}, []int{2}, 1),
 			at(exe[0], []int{3}, []int{7}, []int{1}, 1),
 			at(exe[0], []int{5}, []int{1024}, []int{2}, 2),
 		}
-	case sweep.Medium:
+	case w.Size == sweep.Medium:
 		all = []sweep.Sweep{
 			at(exe[0], []int{1, 2, 8}, []int{1024}, []int{2}, 1),
 			at(exe[0], []int{3}, []int{7}, []int{1}, 1),
