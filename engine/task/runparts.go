@@ -3,6 +3,7 @@ package task
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"sync"
 
@@ -95,7 +96,7 @@ func (t *partsRun) continueRun() error {
 			return nil
 		}
 		var err error
-		if held[i], err = k.Held(); err != nil {
+		if held[i], err = k.Held(math.MaxInt); err != nil {
 			return err
 		}
 	}

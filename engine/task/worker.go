@@ -71,7 +71,7 @@ func newWorker(p *plan.Plan, g *plan.Graph, bind Bindings, env Env, part Part) (
 		hosts: part.hosts(), progress: make([]vertexProgress, len(p.Vertices)),
 	}
 	if env.Retained != nil {
-		env.Retained.begin(p.Job)
+		env.Retained.begin()
 	}
 	scratch, err := newScratch(env.SpillDir)
 	if err != nil {
