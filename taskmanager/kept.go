@@ -26,6 +26,7 @@ type pool struct {
 
 	mu      sync.Mutex
 	waiting []*kept // those that can be taken, in the order in which they came
+	changed func()  // called when waiting has become shorter; set before the first put
 }
 
 // kept is a process that waits. Only who has removed it from pool.waiting may send it an order, and
@@ -62,7 +63,7 @@ const (
 	killNow                   // the process must be killed
 )
 
-func newPool(c Config) *pool { return &pool{Config: c, stops: make(chan struct{})} }
+func newPool(c Config) *pool { return &pool{Config: c, stops: make(chan struct{}), changed: func() {}} }
 
 // put adds the process of worker ref, which has said Kept. The pool owns the child from then on. A
 // process that an earlier attempt of the job has left is dismissed.
@@ -127,6 +128,16 @@ func (p *pool) slots() (n int) {
 	return n
 }
 
+// jobs returns the jobs of the waiting processes.
+func (p *pool) jobs() (all []wire.JobID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, k := range p.waiting {
+		all = append(all, k.ref.Job)
+	}
+	return all
+}
+
 // killAll kills all processes that can be taken.
 func (p *pool) killAll() {
 	for p.end(func(*kept) bool { return true }, killNow) {
@@ -159,6 +170,7 @@ func (p *pool) remove(which func(*kept) bool) *kept {
 	}
 	k := p.waiting[i]
 	p.waiting = slices.Delete(p.waiting, i, i+1)
+	p.changed()
 	return k
 }
 

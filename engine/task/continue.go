@@ -48,9 +48,9 @@ func (w *Worker) Continue(held [][]byte, ended []string) error {
 	}
 	c := &continuation{sides: heldSides(r.plan, all)}
 	c.from, c.kept = movedRows(r.plan, r.hosts, all)
-	c.leaveOut(r, ended, all)
+	c.leaveOut(r, ended, all[:Running(r.part.Slots)])
 	c.forgetRows(r.plan, all)
-	made := newMadeBefore(r.plan, all)
+	made := newMadeBefore(r.plan, all, Running(r.part.Slots))
 	c.toMake = shardsToMake(r.plan, c.kept, c.leftOut, made.has)
 	r.continued = c
 	r.env.Retained.learnEnds(all)

@@ -24,8 +24,9 @@ type madeBefore struct {
 	first, counted map[plan.NodeID][]int
 }
 
-// newMadeBefore finds out what workers have made.
-func newMadeBefore(p *plan.Plan, held []holding) *madeBefore {
+// newMadeBefore finds out what workers have made, of which the first running ones run subtasks. The others
+// report nothing.
+func newMadeBefore(p *plan.Plan, held []holding, running int) *madeBefore {
 	b := &madeBefore{p: p, held: held, first: make(map[plan.NodeID][]int), counted: make(map[plan.NodeID][]int)}
 	note := func(in map[plan.NodeID][]int, node plan.NodeID, shard, worker int) {
 		if in[node] == nil {
@@ -39,7 +40,9 @@ func newMadeBefore(p *plan.Plan, held []holding) *madeBefore {
 		for _, n := range held[i].Made {
 			for _, shards := range n.Shards {
 				for shard := shards.Lo; shard < shards.Hi; shard++ {
-					note(b.first, n.Node, shard, i)
+					if i < running || n.Counts != nil {
+						note(b.first, n.Node, shard, i)
+					}
 					if n.Counts != nil {
 						note(b.counted, n.Node, shard, i)
 					}

@@ -231,6 +231,18 @@ func (r *run) sendMoved() {
 	}
 }
 
+// awaitTaken makes the run go on until other workers have all rows that this process sends.
+func (r *run) awaitTaken() {
+	for _, h := range r.handovers {
+		r.running.Go(func() {
+			select {
+			case <-h.taken:
+			case <-r.context.Done():
+			}
+		})
+	}
+}
+
 // send sends the rows of shards, which are in increasing order, over an edge.
 func (h *handover) send(ctx context.Context, edge int, shards []int) error {
 	r := h.run

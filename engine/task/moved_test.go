@@ -143,6 +143,8 @@ type keptRuns struct {
 	mem  *memory.CheckedAllocator
 	kept []*Retained
 
+	givers int // number of workers of the next run that only give what they have kept
+
 	mu   sync.Mutex
 	made []int // shards that the source has made in the last run
 }
@@ -167,7 +169,8 @@ func (k *keptRuns) lose(i int) {
 	k.kept[i] = NewRetained()
 }
 
-// run runs the graph with p subtasks on workers, in the first processes. net connects them.
+// run runs the graph with p subtasks on workers, in the first processes, and givers in the next ones. net
+// connects them.
 func (k *keptRuns) run(net *partsRun, p, workers int, loops OpenLoops) result {
 	k.t.Helper()
 	k.made = nil
@@ -182,7 +185,11 @@ func (k *keptRuns) run(net *partsRun, p, workers int, loops OpenLoops) result {
 		}}
 	}}}
 	defer overdue.Watch("a run of several workers to end")()
-	report, err := net.runParts(k.t.Context(), compiled, k.g.Graph, split(compiled, workers), func(worker int) (Bindings, Env, error) {
+	slots := split(compiled, workers)
+	for range k.givers {
+		slots = append(slots, sharding.Range{Lo: compiled.Slots, Hi: compiled.Slots})
+	}
+	report, err := net.runParts(k.t.Context(), compiled, k.g.Graph, slots, func(worker int) (Bindings, Env, error) {
 		return k.g.bindings(h), Env{SpillDir: dir, Collector: taps, Allocator: k.mem, Retained: k.kept[worker], BatchRows: 3}, nil
 	})
 	slices.Sort(k.made)
@@ -254,32 +261,37 @@ func countsOf(r *Report) map[string]int64 {
 }
 
 // TestRowsMove requires that rows which a process has kept are not made again if another process owns
-// their shards in the next run: if there are more processes or subtasks, or fewer subtasks, if all shards
-// change their owners, if shards have no rows, if each subtask has one shard, and again and again.
+// their shards in the next run: if there are more processes or subtasks, or fewer subtasks, if processes
+// only give rows, if all shards change their owners, if shards have no rows, if each subtask has one shard,
+// and again and again.
 func TestRowsMove(t *testing.T) {
-	type shape struct{ p, workers int }
+	type shape struct{ p, workers, givers int }
 	for _, over := range []string{"memory", "TCP"} {
 		for _, c := range []struct {
 			shards int
 			runs   []shape
 			swap   bool
 		}{
-			{16, []shape{{2, 2}, {4, 4}, {8, 4}, {4, 4}}, false},
-			{16, []shape{{6, 3}, {3, 3}, {5, 3}, {5, 5}}, false},
-			{16, []shape{{1, 1}, {5, 5}}, false},
-			{16, []shape{{4, 4}, {4, 4}}, true},
-			{2, []shape{{2, 2}, {2, 2}}, true},
+			{16, []shape{{2, 2, 0}, {4, 4, 0}, {8, 4, 0}, {4, 4, 0}}, false},
+			{16, []shape{{6, 3, 0}, {3, 3, 0}, {5, 3, 0}, {5, 5, 0}}, false},
+			{16, []shape{{1, 1, 0}, {5, 5, 0}}, false},
+			{16, []shape{{4, 4, 0}, {4, 4, 0}}, true},
+			{2, []shape{{2, 2, 0}, {2, 2, 0}}, true},
+			{16, []shape{{4, 4, 0}, {2, 2, 2}, {4, 4, 0}, {1, 1, 3}}, false},
+			{16, []shape{{5, 5, 0}, {3, 1, 4}}, true},
+			{1, []shape{{1, 1, 0}, {1, 1, 1}}, true},
 		} {
 			t.Run(fmt.Sprint(over, c), func(t *testing.T) {
 				k := newKeptRuns(t, c.shards, 5)
 				for i, s := range c.runs {
 					net, loops := inMemory(), keeping(c.shards, 2, nil)
 					if over == "TCP" {
-						net = overTCP(t, s.workers)
+						net = overTCP(t, s.workers+s.givers)
 					}
 					if i == len(c.runs)-1 {
 						loops = keeping(c.shards, 0, nil)
 					}
+					k.givers = s.givers
 					got := k.run(net, s.p, s.workers, loops)
 					if i == 0 {
 						require.Len(t, k.made, c.shards)
@@ -292,7 +304,7 @@ func TestRowsMove(t *testing.T) {
 						require.ErrorIs(t, got.err, errEndsHere)
 					}
 					if c.swap {
-						slices.Reverse(k.kept[:s.workers])
+						slices.Reverse(k.kept[:max(2, s.workers)])
 					}
 				}
 			})
@@ -413,7 +425,7 @@ func TestWhoReportsShards(t *testing.T) {
 		{Made: []heldNode{{Node: 0, Shards: []sharding.Range{{Lo: 0, Hi: 2}, {Lo: 5, Hi: 6}}, Counts: []madeShard{{RowsIn: 1}, {RowsIn: 2}, {RowsIn: 3}}}}},
 		{Made: []heldNode{{Node: 0, Shards: []sharding.Range{{Lo: 0, Hi: 5}}}, {Node: 1, Shards: []sharding.Range{{Lo: 1, Hi: 2}}, Counts: counts(1)}}},
 		{},
-	})
+	}, 2)
 	for shard, want := range []int{7, 7, 1, 1, 1, 7, -1, -1} {
 		require.Equal(t, want, b.reporter(0, shard, 7), "shard %d", shard)
 		require.Equal(t, want >= 0, b.has(0, shard))

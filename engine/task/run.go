@@ -190,6 +190,9 @@ func (r *run) execute(ctx context.Context) error {
 	defer r.endWatches()
 	r.resendSides()
 	r.sendMoved()
+	if r.part.gives() {
+		r.awaitTaken()
+	}
 	for i, t := range slices.Clone(r.subtasks) { // later gangs may be appended meanwhile
 		r.running.Go(func() { t.main(r.bodies[i]) })
 	}
