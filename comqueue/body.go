@@ -28,8 +28,11 @@ type gang struct {
 	session *shared.Session
 	resumed *engine.Cut // state from which the queue continues; nil if it begins
 	kept    bool        // the session has the rows, from an earlier gang of the same run
-	left    []bool      // by shard: the session has its rows, from an earlier run; nil if it has none
-	retain  func(shards []bool)
+
+	// left says by shard that an earlier run has left its rows, which the session has then at the beginning.
+	// retain keeps the rows of a port and shard for the next run; it is nil if nothing is kept.
+	left   []bool
+	retain func(port, shard int, rows engine.Batch)
 
 	reports    *reports
 	subtasks   int            // number of the queue's subtasks in all processes
@@ -90,20 +93,18 @@ func openGang(q *IterativeComQueue, l *layout, nodes []engine.NodeID, stages []e
 	}
 }
 
-// openSession opens the session of the queue, or finds it with the rows that were left in it. It
-// restores the objects of the session if the queue continues.
+// openSession opens the session of the queue, or finds that of the gang before. It restores the objects of
+// the session if the queue continues, and puts the rows there that an earlier run has left.
 func (g *gang) openSession(s engine.GangSpec) (err error) {
-	g.session = s.Sessions.Find(s.Job, s.Queue)
-	switch {
-	case s.RowsKept && g.session == nil:
-		return errors.New("the rows that it continues with are not in this process")
-	case s.RowsKept:
-	case g.session != nil && s.Retain != nil:
-		err = g.takeRows(s.Kept)
-	default:
-		if g.session, err = s.Sessions.Open(s.Job, s.Queue, s.Subtasks); err == nil && s.From != nil {
-			err = g.session.Regroup(g.owned(), g.queue.isInput)
+	if s.RowsKept {
+		if g.session = s.Sessions.Find(s.Job, s.Queue); g.session == nil {
+			return errors.New("the rows that it continues with are not in this process")
 		}
+	} else if g.session, err = s.Sessions.Open(s.Job, s.Queue, s.Subtasks); err == nil && s.From != nil {
+		err = g.session.Regroup(g.owned(), g.queue.isInput)
+	}
+	if err == nil && s.Kept != nil {
+		g.takeRows(s.Kept)
 	}
 	if err == nil && s.From != nil {
 		if err = g.resume(s.From); err != nil {

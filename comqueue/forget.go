@@ -3,7 +3,6 @@ package comqueue
 import (
 	"fmt"
 	"reflect"
-	"slices"
 
 	"github.com/superstep-ml/superstep/shared"
 )
@@ -115,11 +114,6 @@ func (b *body) forget() error {
 		}
 	}
 	return b.open(false)
-}
-
-// isPartitioned reports whether a partitioned dataset of the queue has this name.
-func (q *IterativeComQueue) isPartitioned(name string) bool {
-	return slices.ContainsFunc(q.inputs, func(in input) bool { return in.partitioned != nil && in.name() == name })
 }
 
 // isInput reports whether a dataset of the queue has this name.

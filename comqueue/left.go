@@ -1,89 +1,66 @@
 package comqueue
 
 import (
-	"errors"
-
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
-	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// If a run fails because of another process, its queues leave the rows of their shards in their
-// sessions, and the next run of the process takes them from there instead of from the inputs. Only
-// rows in memory are left, as the files of a run are removed at its end. Everything else in the
-// session belongs to the failed run and is released.
+// If a run fails because of another process, its queues give the rows of their shards to the process, which
+// keeps them. The next run of the process gives them back to the queues, or sends them to the process that
+// has their shards then. Only rows in memory are kept, as the files of a run are removed at its end.
 
-// leaveRows keeps the rows of whole shards in the session, and releases the rest. It is called when
-// all bodies are closed.
+// leaveRows keeps the rows of whole shards for the next run, and closes the session. It is called when all
+// bodies are closed.
 func (g *gang) leaveRows() error {
 	owned := g.owned()
-	left := make([]bool, g.queue.b.Shards())
 	for i := g.here.Lo; i < g.here.Hi; i++ {
 		for shard := owned[i].Lo; shard < owned[i].Hi; shard++ {
-			left[shard] = g.inMemory(i, shard)
-		}
-	}
-	if err := g.session.Regroup([]sharding.Range{{Lo: 0, Hi: len(left)}}, g.queue.isPartitioned); err != nil {
-		return errors.Join(err, g.session.Close())
-	}
-	err := g.forgetOthers(left)
-	g.retain(left)
-	return err
-}
-
-// inMemory reports whether the rows of a shard of all inputs are there and in memory.
-func (g *gang) inMemory(subtask, shard int) bool {
-	objects, any := g.session.Subtask(subtask), false
-	for _, input := range g.queue.inputs {
-		if input.partitioned == nil {
-			continue
-		}
-		if frame, there := input.partitioned.key.Lookup(objects, shard); !there || frame.file != nil {
-			return false
-		}
-		any = true
-	}
-	return any
-}
-
-// forgetOthers releases the rows of the shards that are not in keep, and what the session has
-// dropped. The session has one subtask.
-func (g *gang) forgetOthers(keep []bool) error {
-	objects := g.session.Subtask(0)
-	for _, input := range g.queue.inputs {
-		if input.partitioned == nil {
-			continue
-		}
-		for shard := range keep {
-			frame, there := input.partitioned.key.Lookup(objects, shard)
-			if !there {
-				continue
-			}
-			frame.memory = nil // of the run that has failed
-			if !keep[shard] {
-				input.partitioned.key.Remove(objects, shard)
-				frame.Release()
+			for port, rows := range g.inMemory(i, shard) {
+				g.retain(port, shard, arrowrows.Batch(rows))
 			}
 		}
 	}
-	return g.session.ReleaseForgotten()
+	return g.session.Close()
 }
 
-// takeRows makes the rows that an earlier run has left available to the subtasks of the gang. Rows
-// that the subtasks here do not need are released.
-func (g *gang) takeRows(left []bool) error {
+// inMemory returns the rows of a shard of all inputs, by port. It returns nil if some are not there or not in
+// memory.
+func (g *gang) inMemory(subtask, shard int) map[int]arrow.Record {
+	objects, rows := g.session.Subtask(subtask), make(map[int]arrow.Record)
+	for port, input := range g.queue.inputs {
+		if input.partitioned == nil {
+			continue
+		}
+		frame, there := input.partitioned.key.Lookup(objects, shard)
+		if !there || frame.file != nil {
+			return nil
+		}
+		rows[port] = frame.record
+	}
+	return rows
+}
+
+// takeRows puts the rows that the process has kept of an earlier run into the session.
+func (g *gang) takeRows(kept func(port, shard int) (engine.Batch, bool)) {
 	owned := g.owned()
-	here := sharding.Range{Lo: owned[g.here.Lo].Lo, Hi: owned[g.here.Hi-1].Hi}
 	g.left = make([]bool, g.queue.b.Shards())
-	for shard := range left {
-		g.left[shard] = left[shard] && here.Contains(shard)
+	for i := g.here.Lo; i < g.here.Hi; i++ {
+		objects := g.session.Subtask(i)
+		for shard := owned[i].Lo; shard < owned[i].Hi; shard++ {
+			for port, input := range g.queue.inputs {
+				if input.partitioned == nil {
+					continue
+				}
+				if rows, there := kept(port, shard); there {
+					input.partitioned.key.Put(objects, shard, frameOf(arrowrows.Record(rows)))
+					g.left[shard] = true
+				}
+			}
+		}
 	}
-	if err := g.forgetOthers(g.left); err != nil {
-		return err
-	}
-	return g.session.Regroup(owned, g.queue.isPartitioned)
 }
 
 // openLeft takes the rows of a shard that an earlier run has left: they count in the memory budget of

@@ -52,7 +52,7 @@ func (j *workerJob) openCheckpoints(ctx context.Context) (*wire.Origin, error) {
 // joinCheckpoints opens the checkpoints on a worker other than 0.
 func (j *workerJob) joinCheckpoints(ctx context.Context, from *wire.Origin) error {
 	c := j.checkpoints
-	if c == nil || j.deployment.Worker == 0 {
+	if d := j.deployment; c == nil || d.Worker == 0 || d.Worker >= running(d) { // a worker that only gives needs none
 		return nil
 	}
 	if from == nil {

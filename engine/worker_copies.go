@@ -81,7 +81,7 @@ func (j *workerJob) startCopies(ctx context.Context, s *wire.Start) error {
 		return nil
 	}
 	exchange, err := copies.New(copies.Config{
-		Port: j.plane.Port(), Where: j.plane.Where, Worker: d.Worker, Workers: len(d.Slots), Attempt: uint32(d.Attempt),
+		Port: j.plane.Port(), Where: j.plane.Where, Worker: d.Worker, Workers: len(d.Slots), Sharing: running(d), Attempt: uint32(d.Attempt),
 		Copies: d.Spec.Run.NumberOfCopies(), Store: j.worker.copies, From: choices, Spent: c.spent, Logger: j.logger.Named("copies"),
 	})
 	if err != nil {
@@ -139,7 +139,7 @@ func (j *workerJob) unsaved(c *config) func(queue string, err error) error {
 			c.saves.handed(queue, false, err)
 			c.mu.Unlock()
 		}
-		if len(j.deployment.Slots) > 1 { // otherwise it would not be copied anyway
+		if running(j.deployment) > 1 { // otherwise it would not be copied anyway
 			j.logger.Warn("the state of a queue is not copied, so another attempt would begin it at superstep 1", "queue", queue, "error", err)
 		}
 		return nil
@@ -161,7 +161,7 @@ func (c *workerCopies) decide(queue string, step int) (due bool, next int) {
 	}
 	asked, known := c.saves.decide(now, queue, free)
 	pace, d := c.pace(queue), c.job.deployment
-	wanted := len(d.Slots) > 1 || d.Spec.Run.RequireCheckpoints && pace.last.IsZero() // to learn whether it can be saved
+	wanted := running(d) > 1 || d.Spec.Run.RequireCheckpoints && pace.last.IsZero() // to learn whether it can be saved
 	due, next = pace.decide(now, step, free && !known && wanted)
 	c.saves.stepped(queue, due || asked)
 	return due || asked, next

@@ -18,7 +18,7 @@ func (p *workerProcess) held() ([]byte, error) {
 			}
 		}
 	}
-	rows, err := p.retained.Held()
+	rows, err := p.retained.Held(wire.MaxHeld / 2) // the other half is for the states
 	if err != nil {
 		return nil, err
 	}

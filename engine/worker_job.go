@@ -133,7 +133,7 @@ func checkDeployment(d *wire.Deployment) error {
 		return fmt.Errorf("the deployment has attempt %d and %d bytes of memory", d.Attempt, d.Memory)
 	}
 	next := 0
-	for i, s := range d.Slots {
+	for i, s := range d.Slots[:max(1, running(d))] {
 		if s.Lo != next || s.Hi <= s.Lo {
 			return fmt.Errorf("the deployment gives worker %d the slots %d to %d, after %d others", i, s.Lo, s.Hi-1, next)
 		}
@@ -211,7 +211,7 @@ func (j *workerJob) memory() int64 {
 	d := j.deployment
 	if d.Spec.Run.Memory > 0 {
 		mine := d.Slots[d.Worker]
-		return d.Spec.Run.Memory * int64(mine.Hi-mine.Lo)
+		return d.Spec.Run.Memory * int64(max(1, mine.Hi-mine.Lo)) // a worker without slots only sends
 	}
 	return d.Memory
 }

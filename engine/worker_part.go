@@ -211,6 +211,10 @@ type localGroup struct{ *collective.LocalGroup }
 
 func (localGroup) Close() error { return nil }
 
+// running returns how many workers of an attempt run subtasks. The others, which come last, only give the
+// rows and states that their processes have kept.
+func running(d *wire.Deployment) int { return task.Running(slotRanges(d)) }
+
 // slotRanges returns the range of subtask indices of each worker.
 func slotRanges(d *wire.Deployment) []sharding.Range {
 	ranges := make([]sharding.Range, len(d.Slots))

@@ -117,7 +117,7 @@ func (p *workerProcess) deployed(d *wire.Deployment) {
 		return
 	}
 	slots := d.Slots[d.Worker]
-	runtime.GOMAXPROCS(slots.Hi - slots.Lo)
+	runtime.GOMAXPROCS(max(1, slots.Hi-slots.Lo))
 	offheap.SetLimit(d.Memory + heapMargin) // less the rows that the process has kept
 }
 

@@ -1,7 +1,6 @@
 package shared
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
@@ -56,19 +55,6 @@ func (s *Session) Regroup(owned []sharding.Range, keep func(name string) bool) e
 		o.live.Store(0)
 	}
 	s.subtasks = fresh
-	return nil
-}
-
-// ReleaseForgotten releases the objects that the session has dropped. Nobody may use them any more.
-func (s *Session) ReleaseForgotten() error {
-	r := releaser{seen: make(map[identity]struct{}), name: "a forgotten object"}
-	for _, v := range s.forgotten {
-		r.release(v)
-	}
-	s.forgotten = nil
-	if err := errors.Join(r.errs...); err != nil {
-		return fmt.Errorf("shared: release forgotten objects of session %q: %w", s.Name(), err)
-	}
 	return nil
 }
 

@@ -27,6 +27,7 @@ type pool struct {
 
 	mu      sync.Mutex
 	waiting []*kept // those that can be taken, in the order in which they came
+	changed func()  // called when waiting has become shorter; set before the first put
 }
 
 // kept is a process that waits. Only who has removed it from pool.waiting may send it an order, and
@@ -65,7 +66,7 @@ const (
 
 func newPool(c Config) *pool {
 	c.Silence = cmp.Or(c.Silence, defaultSilence)
-	return &pool{Config: c, stops: make(chan struct{})}
+	return &pool{Config: c, stops: make(chan struct{}), changed: func() {}}
 }
 
 // put adds the process of worker ref, which has said Kept. The pool owns the child from then on. A
@@ -131,6 +132,16 @@ func (p *pool) slots() (n int) {
 	return n
 }
 
+// jobs returns the jobs of the waiting processes.
+func (p *pool) jobs() (all []wire.JobID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, k := range p.waiting {
+		all = append(all, k.ref.Job)
+	}
+	return all
+}
+
 // killAll kills all processes that can be taken.
 func (p *pool) killAll() {
 	for p.end(func(*kept) bool { return true }, killNow) {
@@ -163,6 +174,7 @@ func (p *pool) remove(which func(*kept) bool) *kept {
 	}
 	k := p.waiting[i]
 	p.waiting = slices.Delete(p.waiting, i, i+1)
+	p.changed()
 	return k
 }
 

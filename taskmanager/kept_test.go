@@ -346,3 +346,27 @@ func TestNoDirectoryAtHandover(t *testing.T) {
 	awaitProcessEnd(t, first.pid(t))
 	require.NoError(t, os.Mkdir(workers, 0o700))
 }
+
+// TestTaskManagerStaysForKeptProcesses requires that a task manager that is to stop stays until the next
+// attempt, in which a process has no slots, is done with it, or until nobody needs the process.
+func TestTaskManagerStaysForKeptProcesses(t *testing.T) {
+	t.Parallel()
+	for _, taken := range []bool{true, false} {
+		b := manage(t, newFakeJobManager(t), func(c *Config) { c.KeepFor, c.DrainWithin = time.Hour, enough })
+		first, second := b.attempt("j", 1), b.attempt("j", 2)
+		first.deploy(t, "keep", 2)
+		b.cancel()
+		b.announced(t)
+		first.keep(t)
+		b.stays(t)
+		last := first
+		if taken {
+			second.deploy(t, "keep", 0)
+			require.Equal(t, first.pid(t), second.pid(t))
+			b.stays(t)
+			last = second
+		}
+		last.command(t, wire.WorkerCommand{Exit: &wire.Exit{}})
+		require.NoError(t, <-b.over)
+	}
+}

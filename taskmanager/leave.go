@@ -11,7 +11,8 @@ import (
 )
 
 // When a task manager is to stop, it announces that to the job manager, and stays until its workers
-// have ended. The job manager gives it no new workers, and makes the jobs go on elsewhere.
+// have ended. The job manager gives it no new workers with slots, and makes the jobs go on elsewhere. Processes
+// that wait for the next attempt stay too, as they give it what they have kept.
 
 // departure is the announcement that the task manager leaves.
 type departure struct {
@@ -34,7 +35,6 @@ func (m *manager) handOver(why string, ended <-chan error) (refused bool, err er
 	}
 	by := time.Now().Add(m.DrainWithin)
 	m.outbox.Announce(departure{why: why, by: by}.message)
-	m.kept.makeRoom(0) // no attempt will begin here
 	late := time.NewTimer(m.DrainWithin)
 	defer late.Stop()
 	for told := ""; ; {
@@ -80,12 +80,16 @@ func (m *manager) awaits() (jobs string, waits bool) {
 	for ref := range m.workers {
 		ids = append(ids, string(ref.Job))
 	}
+	for _, job := range m.kept.jobs() {
+		ids = append(ids, string(job))
+	}
 	slices.Sort(ids)
 	jobs = strings.Join(slices.Compact(ids), ", ")
 	return jobs, jobs != "" || !m.joined && !m.outbox.Empty()
 }
 
-// change tells handOver that a worker has ended or the task manager has registered. The caller holds mu.
+// change tells handOver that a worker has ended, that a process waits no longer for the next attempt, or that
+// the task manager has registered.
 func (m *manager) change() {
 	select {
 	case m.changed <- struct{}{}:

@@ -74,6 +74,7 @@ func Run(ctx context.Context, config Config) (err error) {
 		changed:     make(chan struct{}, 1),
 		workers:     map[wire.WorkerRef]*worker{},
 	}
+	m.kept.changed = m.change
 	return m.run(ctx)
 }
 
@@ -265,7 +266,7 @@ func unfit(d *wire.Deployment) *wire.Failure {
 	switch {
 	case d.Worker < 0 || d.Worker >= len(d.Slots):
 		return because("number %d of %d", d.Worker, len(d.Slots))
-	case d.Slots[d.Worker].Hi <= d.Slots[d.Worker].Lo:
+	case d.Slots[d.Worker].Hi < d.Slots[d.Worker].Lo || d.Slots[d.Worker].Hi == d.Slots[d.Worker].Lo && d.Mode != wire.RunMode:
 		return because("it has slots %d to %d", d.Slots[d.Worker].Lo, d.Slots[d.Worker].Hi)
 	case programs.CheckHash(d.Spec.Artifact) != nil:
 		return because("of the executable, %v", programs.CheckHash(d.Spec.Artifact))

@@ -95,6 +95,19 @@ func (c Choice) checkHolders(workers int) error {
 	return nil
 }
 
+// heldBelow returns the choices with the holders that are below a number.
+func heldBelow(all []Choice, n int) []Choice {
+	below := slices.Clone(all)
+	for i := range below {
+		holders := make([][]int, len(all[i].Holders))
+		for piece, of := range all[i].Holders {
+			holders[piece] = slices.DeleteFunc(slices.Clone(of), func(w int) bool { return w >= n })
+		}
+		below[i].Holders = holders
+	}
+	return below
+}
+
 // lack is a copy of a piece that is missing.
 type lack struct{ piece, to int }
 
@@ -103,7 +116,7 @@ type lack struct{ piece, to int }
 // the next workers that do not hold it.
 func (c Choice) lacks(worker, workers, copies int) (missing []lack) {
 	for i, of := range c.Holders {
-		if of[0] != worker {
+		if len(of) == 0 || of[0] != worker { // a piece that none of the workers holds is not repaired
 			continue
 		}
 		wanted := min(1+copies, workers) - len(of)

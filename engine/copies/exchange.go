@@ -24,8 +24,11 @@ type Config struct {
 	// before each connection.
 	Where func(worker int) string
 
-	Worker  int    // number of this worker, from 0
-	Workers int    // number of all workers
+	Worker  int // number of this worker, from 0
+	Workers int // number of all workers
+	// Sharing is the number of workers that share states and hold copies, the first; 0 means all. The
+	// others only give what they hold of From.
+	Sharing int
 	Attempt uint32 // number of the attempt of the job; connections of other attempts are refused
 
 	// Copies is how many other workers hold each piece, if there are as many; 0 means 1. So many
@@ -84,7 +87,7 @@ func New(cfg Config) (*Exchange, error) {
 	}
 	x := &Exchange{cfg: cfg, wake: make(chan struct{}, 1), accepts: make(map[net.Conn]accept)}
 	x.ctx, x.stop = context.WithCancel(context.Background())
-	x.core = NewCore(cfg.Worker, cfg.Workers, cfg.Copies, cfg.Store, x.send, x.settled)
+	x.core = NewCore(cfg.Worker, cfg.Sharing, cfg.Copies, cfg.Store, x.send, x.settled)
 	x.links = make([]*link, cfg.Workers)
 	for w := range x.links {
 		if w != cfg.Worker {
@@ -99,7 +102,9 @@ func New(cfg Config) (*Exchange, error) {
 		return nil, fmt.Errorf("exchange copies of the states of queues: %w", err)
 	}
 	x.mu.Lock()
-	x.core.Repair(cfg.From)
+	if cfg.Worker < cfg.Sharing {
+		x.core.Repair(heldBelow(cfg.From, cfg.Sharing))
+	}
 	x.mu.Unlock()
 	x.work.Go((&sharer{x: x}).run)
 	return x, nil
@@ -112,6 +117,8 @@ func (c *Config) complete() error {
 		return errors.New("exchange copies of the states of queues: Port, Store and Where must be set")
 	case c.Worker < 0 || c.Worker >= c.Workers:
 		return fmt.Errorf("exchange copies of the states of queues: there is no worker %d of %d", c.Worker, c.Workers)
+	case c.Sharing < 0 || c.Sharing > c.Workers:
+		return fmt.Errorf("exchange copies of the states of queues: %d of %d workers share them", c.Sharing, c.Workers)
 	case c.Copies < 0 || c.Patience < 0:
 		return fmt.Errorf("exchange copies of the states of queues: Copies is %d and Patience %v: they must not be negative", c.Copies, c.Patience)
 	}
@@ -122,6 +129,9 @@ func (c *Config) complete() error {
 	}
 	if c.Copies == 0 {
 		c.Copies = 1
+	}
+	if c.Sharing == 0 {
+		c.Sharing = c.Workers
 	}
 	if c.Patience == 0 {
 		c.Patience = 30 * time.Second

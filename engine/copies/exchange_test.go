@@ -266,3 +266,33 @@ func TestSpent(t *testing.T) {
 		require.Positive(t, cost, "worker %d", w)
 	}
 }
+
+// TestWorkersThatOnlyGive requires that workers which only give what they hold of the former attempt are asked for it, get no
+// copies, and may leave when the others have it.
+func TestWorkersThatOnlyGive(t *testing.T) {
+	g := newGroup(t, 4, nil)
+	s := State{Queue: "means", Superstep: 1, Of: 9}
+	g.shareAll(s)
+	require.NoError(t, g.xs[0].Await(soon(t), s.Queue))
+	choices := Choose(g.held(0, 1, 2, 3))
+	n := g.next([]int{0, 1, 2, 3})
+	n.change = func(_ int, c *Config) { c.Sharing = 2 }
+	n.start(choices)
+	for w := range 2 {
+		n.requireFetched(w, choices[0])
+	}
+	n.lose(2)
+	n.lose(3)
+	s.Superstep = 2
+	for w := range 2 {
+		first, pieces := piecesOf(s, w, 2)
+		n.xs[w].Share(s, first, pieces)
+	}
+	require.NoError(t, n.xs[0].Await(soon(t), s.Queue))
+	for w := range 2 {
+		require.Equal(t, []Held{{s, []int{0, 1, 2, 3, 4, 5, 6, 7, 8}}}, n.stores[w].Held())
+	}
+	for w := 2; w < 4; w++ {
+		require.NotEqual(t, s, n.stores[w].Held()[0].State)
+	}
+}

@@ -74,10 +74,12 @@ type receiving struct {
 	in      map[plan.NodeID][]int // edges that carry rows, by receiving node; ordered by port
 	out     map[plan.NodeID][]int // edges that carry rows, by emitting node
 	inboxes []map[int]*inbox      // by edge, then by receiving subtask
+	moved   []map[int]*inbox      // the same for rows that other processes have kept
 	sides   []*sideInput          // by edge
 }
 
 func (e *receiving) init(r *run) {
+	e.moved = make([]map[int]*inbox, len(r.plan.Edges))
 	e.inboxes, e.sides = make([]map[int]*inbox, len(r.plan.Edges)), make([]*sideInput, len(r.plan.Edges))
 	e.in, e.out = make(map[plan.NodeID][]int), make(map[plan.NodeID][]int)
 	for i := range r.plan.Edges {
@@ -119,16 +121,7 @@ func (r *run) receive(i int) error {
 	ends := newEnds(sharding.Range{Lo: 0, Hi: r.plan.Shards}, aligned, func(err error) { r.record(r.edgeError(e, here.Lo, -1, err)) })
 	r.receivers.inboxes[i] = make(map[int]*inbox, here.Len())
 	for t := here.Lo; t < here.Hi; t++ {
-		in := newInbox(to.Ranges[t], ends)
-		in.batchRows, in.joinBytes = r.env.BatchRows, r.transit.joinBytes
-		in.mem, in.budget = r.env.Allocator, r.exchangeBudgets[t-r.subtaskRange.Lo]
-		in.fail = func(shard int, err error) { r.record(r.edgeError(e, t, shard, err)) }
-		in.spill = &spillFile{
-			path: filepath.Join(r.scratch.dir, fmt.Sprintf("edge%d-subtask%d.arrow", i, t)),
-			disk: r.env.Disk, mem: r.env.Allocator, total: &r.spilled, logger: r.env.Logger,
-		}
-		r.receivers.inboxes[i][t] = in
-		r.inboxes = append(r.inboxes, in)
+		r.receivers.inboxes[i][t] = r.newInbox(e, to.Ranges[t], t, ends, filepath.Join(r.scratch.dir, fmt.Sprintf("edge%d-subtask%d.arrow", i, t)))
 	}
 	// All inboxes share the ends, so all must exist before the first message.
 	for t := here.Lo; t < here.Hi; t++ {
@@ -140,6 +133,17 @@ func (r *run) receive(i int) error {
 		return nil // all messages of a source shard, also the one that ends it, go to one inbox
 	}
 	return r.network.Listen(transport.Address{Edge: i, Inbox: transport.Ends, Worker: worker}, ends)
+}
+
+// newInbox makes an inbox of a subtask, whose rows beyond the budget go to the file at path.
+func (r *run) newInbox(e *plan.Edge, dst sharding.Range, subtask int, ends *ends, path string) *inbox {
+	in := newInbox(dst, ends)
+	in.batchRows, in.joinBytes = r.env.BatchRows, r.transit.joinBytes
+	in.mem, in.budget = r.env.Allocator, r.exchangeBudgets[subtask-r.subtaskRange.Lo]
+	in.fail = func(shard int, err error) { r.record(r.edgeError(e, subtask, shard, err)) }
+	in.spill = &spillFile{path: path, disk: r.env.Disk, mem: r.env.Allocator, total: &r.spilled, logger: r.env.Logger}
+	r.inboxes = append(r.inboxes, in)
+	return in
 }
 
 // edgeError returns err as a failure of the operator that receives an edge.
@@ -232,7 +236,10 @@ func (b *builder) ports(head *link) []port {
 	var ports []port
 	for _, i := range b.run.receivers.in[head.node.ID] {
 		if b.run.receivers.inboxes[i] != nil {
-			ports = append(ports, port{number: b.run.plan.Edges[i].Port, inbox: b.run.receivers.inboxes[i][head.task.index]})
+			ports = append(ports, port{
+				number: b.run.plan.Edges[i].Port,
+				inbox:  b.run.receivers.inboxes[i][head.task.index], moved: b.run.receivers.moved[i][head.task.index],
+			})
 		}
 	}
 	return ports
@@ -346,15 +353,19 @@ func (b *builder) open(g *gang, v *plan.Vertex, parts queueParts) error {
 	r, name := b.run, g.queue.Name
 	g.vertex, g.parts = v, parts
 	spec := GangSpec{Job: r.plan.Job, Queue: name, Sessions: r.env.Sessions, Subtasks: v.Parallelism, Here: g.here, From: g.resumed, RowsKept: g.generation > 0, Retain: r.env.Retained.keeper(name)}
-	if g.generation == 0 {
-		spec.Kept = r.keptHere(name)
+	if g.generation == 0 && r.continued != nil {
+		spec.Kept = r.env.Retained.giver(name, func(shard int) bool { return r.keptHere(name, shard) })
 	}
-	r.env.Retained.take(name)
+	r.env.Retained.forgetReport(name)
+	g.keptRows = r.countKept(g)
 	var loops []Loop
 	err := guard(func() (err error) {
 		loops, err = r.bind.Loops[name](spec)
 		return err
 	})
+	if spec.Kept != nil { // rows that the loops have not taken are not needed
+		r.env.Retained.releaseRows(func(queue string, shard int) bool { return queue != name || !r.keptHere(name, shard) })
+	}
 	if err != nil {
 		return fmt.Errorf("open queue %q: %w", name, err)
 	}
@@ -369,6 +380,16 @@ func (b *builder) open(g *gang, v *plan.Vertex, parts queueParts) error {
 		b.member(g, g.here.Lo+i, body)
 	}
 	return nil
+}
+
+// countKept returns how many rows of an earlier run each member of a gang in this process begins with.
+func (r *run) countKept(g *gang) []int64 {
+	rows := make([]int64, g.here.Len())
+	for i := range rows {
+		owned := g.vertex.Ranges[g.here.Lo+i]
+		rows[i] = r.env.Retained.counted(g.queue.Name, func(shard int) bool { return owned.Contains(shard) && r.keptHere(g.queue.Name, shard) })
+	}
+	return rows
 }
 
 // queueParts are the nodes of a queue that do not belong to a Stage of its Loops: queue-init,
@@ -390,7 +411,7 @@ func (b *builder) member(g *gang, index int, body Loop) {
 	t.links = []*link{m.head, m.tail}
 	if g.generation == 0 { // the first gang of a process reads all of the inputs
 		t.ports = b.ports(m.head)
-		m.shardRows, m.rowsIn = b.run.env.Retained.counted(g.queue.Name, b.run.keptHere(g.queue.Name), g.vertex.Ranges[index])
+		m.rowsIn = g.keptRows[index-g.here.Lo]
 	}
 	t.atEnd = m.leave
 	m.head.shardOf, m.tail.shardOf = m.body.Shard, m.body.Shard

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // A run whose processes have retained something of an earlier run leaves out what is there: a queue
@@ -14,8 +15,10 @@ import (
 
 // continuation says what a run leaves out.
 type continuation struct {
-	// kept[queue] says of which shards the process with the shard's subtask has the rows.
+	// kept[queue] says of which shards a process has the rows. If that is not the process with the shard's
+	// subtask, from[queue] has the worker that sends them, by shard; the others are -1.
 	kept map[string][]bool
+	from map[string][]int
 	// toMake[v] says which shards the subtasks of vertex v make. Those of queues make all or none.
 	toMake [][]bool
 	// sides has the workers that have kept the rows of a side input, by edge, and leftOut the queues
@@ -43,43 +46,45 @@ func (w *Worker) Continue(held [][]byte, ended []string) error {
 			return fmt.Errorf("what worker %d has kept of an earlier run: %w", i, err)
 		}
 	}
-	made, reports := madeBefore(r.plan, all, r.part.Worker)
-	c := &continuation{kept: keptRows(r.plan, r.hosts, all), sides: heldSides(r.plan, all)}
-	for i := range all {
-		for _, node := range all[i].Ends {
-			for _, queue := range queuesBehind(r.plan, node) {
-				clear(c.kept[queue])
-			}
-		}
-	}
-	c.leaveOut(r, ended, all)
-	c.toMake = shardsToMake(r.plan, c.kept, c.leftOut, func(n plan.NodeID, shard int) bool { return made[n] != nil && made[n][shard] })
+	c := &continuation{sides: heldSides(r.plan, all)}
+	c.from, c.kept = movedRows(r.plan, r.hosts, all)
+	c.leaveOut(r, ended, all[:Running(r.part.Slots)])
+	c.forgetRows(r.plan, all)
+	made := newMadeBefore(r.plan, all, Running(r.part.Slots))
+	c.toMake = shardsToMake(r.plan, c.kept, c.leftOut, made.has)
 	r.continued = c
-	r.env.Retained.report(r.plan, c.toMake, reports)
+	r.env.Retained.learnEnds(all)
+	r.env.Retained.report(r.plan, c.toMake, made, r.hosts, r.part.Worker)
+	r.env.Retained.releaseRows(func(queue string, shard int) bool {
+		return r.keptHere(queue, shard) || r.movedFrom(queue, shard) == r.part.Worker
+	})
 	if err := r.takeSides(); err != nil {
 		return err
 	}
-	return r.env.Retained.releaseUnused(r)
+	return r.prepareMoves()
 }
 
-// madeBefore returns, by operator, the shards that workers have made, and those for which the given worker
-// is the first that has made them, so that it reports them.
-func madeBefore(p *plan.Plan, held []holding, worker int) (made, reports map[plan.NodeID][]bool) {
-	made, reports = make(map[plan.NodeID][]bool), make(map[plan.NodeID][]bool)
+// forgetRows makes queues keep no rows if these depend on rows that an operator has emitted in Finish, or if
+// the queues do not run.
+func (c *continuation) forgetRows(p *plan.Plan, held []holding) {
+	forget := func(queue string) {
+		clear(c.kept[queue])
+		for shard := range c.from[queue] {
+			c.from[queue][shard] = -1
+		}
+	}
 	for i := range held {
-		for _, n := range held[i].Made {
-			if made[n.Node] == nil {
-				made[n.Node], reports[n.Node] = make([]bool, p.Shards), make([]bool, p.Shards)
-			}
-			for _, shards := range n.Shards {
-				for shard := shards.Lo; shard < shards.Hi; shard++ {
-					reports[n.Node][shard] = !made[n.Node][shard] && i == worker || reports[n.Node][shard]
-					made[n.Node][shard] = true
-				}
+		for _, node := range held[i].Ends {
+			for _, queue := range queuesBehind(p, node) {
+				forget(queue)
 			}
 		}
 	}
-	return made, reports
+	for queue, out := range c.leftOut {
+		if out {
+			forget(queue)
+		}
+	}
 }
 
 // leaveOut finds the queues that need not run, and the side inputs that are sent in their place.
@@ -137,31 +142,6 @@ func queuesBehind(p *plan.Plan, node plan.NodeID) (queues []string) {
 		}
 	}
 	return queues
-}
-
-// keptRows returns, by queue, the shards of which the process with the shard's subtask has the rows.
-// hosts has the worker of each subtask index.
-func keptRows(p *plan.Plan, hosts []int, held []holding) map[string][]bool {
-	kept := make(map[string][]bool)
-	for i := range p.Vertices {
-		v := &p.Vertices[i]
-		if v.Queue == "" || kept[v.Queue] != nil {
-			continue
-		}
-		kept[v.Queue] = make([]bool, p.Shards)
-		for t, owned := range v.Ranges {
-			for _, rows := range held[hosts[t]].Rows {
-				for _, shards := range rows.Shards {
-					if rows.Queue == v.Queue {
-						for shard := max(shards.Lo, owned.Lo); shard < min(shards.Hi, owned.Hi); shard++ {
-							kept[v.Queue][shard] = true
-						}
-					}
-				}
-			}
-		}
-	}
-	return kept
 }
 
 // shardsToMake returns, by vertex, the shards that its subtasks have to make. kept has the shards
@@ -277,10 +257,12 @@ func (r *run) makes(v *plan.Vertex, shard int) bool {
 	return r.continued == nil || r.continued.toMake[v.ID][shard]
 }
 
-// keptHere returns the shards of a queue whose rows are in its session, or nil if there are none.
-func (r *run) keptHere(queue string) []bool {
-	if r.continued == nil {
-		return nil
+// keptHere reports whether this process has the subtask of a shard of a queue, and its rows.
+func (r *run) keptHere(queue string, shard int) bool {
+	c := r.continued
+	if c == nil || c.kept[queue] == nil || !c.kept[queue][shard] || c.from[queue][shard] >= 0 {
+		return false
 	}
-	return r.continued.kept[queue]
+	i := slices.IndexFunc(r.plan.Vertices, func(v plan.Vertex) bool { return v.Queue == queue })
+	return r.hosts[sharding.Owner(r.plan.Shards, r.plan.Vertices[i].Parallelism, shard)] == r.part.Worker
 }

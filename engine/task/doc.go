@@ -101,5 +101,8 @@
 // chain.go call operators. output.go and inbox.go are the two ends of an exchange, ends.go
 // records which source shards of an edge have ended, and spill.go has the file of an inbox.
 // side.go has broadcast inputs. superstep.go has the loop of queues, and gang.go their state.
-// cut.go and regroup.go continue a queue with another gang. record.go makes the report.
+// cut.go and regroup.go continue a queue with another gang. record.go makes the report. retained.go
+// and continue.go have what a run takes over of an earlier one that has failed: retainedrows.go the
+// rows of queues, moved.go those that other processes have, made.go the counts of operators, and
+// heldside.go side inputs.
 package task

@@ -65,7 +65,7 @@ type Env struct {
 	// the sessions of its job. nil means a new store for this run.
 	Sessions *shared.Store
 	// Retained, if set, gets the rows of the run's queues if the run fails, and has those of the run
-	// before. Sessions must then be nil.
+	// before.
 	Retained *Retained
 	// Regroup, if set, is called by subtask 0 of each queue after each superstep, once the
 	// verdict is known. It returns the parallelism at which the queue continues, from 1 to the
@@ -144,9 +144,6 @@ func (e Env) withDefaults() Env {
 	}
 	if e.Disk == nil {
 		e.Disk = disk.OS()
-	}
-	if e.Retained != nil {
-		e.Sessions = e.Retained.sessions
 	}
 	if e.Sessions == nil {
 		e.Sessions = shared.NewStore()

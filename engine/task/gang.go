@@ -29,6 +29,8 @@ type gang struct {
 	parts   queueParts
 	members []*member
 
+	keptRows []int64 // how many rows of an earlier run each member here has at the beginning
+
 	resumed    *Cut // the cut from which the gang continues; nil if the queue begins
 	generation int  // number of gangs that the queue had before this one
 	first      int  // number of the gang's first superstep

@@ -34,12 +34,14 @@ type GangSpec struct {
 	// then open and holds the rows of the subtasks' shards, and the inputs have nothing to read.
 	// If RowsKept is false, the inputs have all rows, also if From is not nil.
 	RowsKept bool
-	// Kept, if set, says of which shards of the subtasks the session has the rows, because an earlier
-	// run of this process left them there. The inputs have no rows of these shards.
-	Kept []bool
-	// Retain, if set, is called when the loops are closed before all of them have finished. They then
-	// leave the rows of whole shards in their session, which they do not close, and say which.
-	Retain func(shards []bool)
+	// Kept, if set, returns the rows of a data port and a shard of the subtasks that this process has kept
+	// of an earlier run, owned by the caller, or false if there are none. If it returns rows, the inputs
+	// have none of this port and shard. OpenLoops calls it once for all data ports and shards.
+	Kept func(port, shard int) (columnar.Batch, bool)
+	// Retain, if set, takes the rows of a data port and a shard, borrowed, for the next run. The loops
+	// call it when they are closed before all of them have finished, for all data ports of those shards
+	// whose rows they have.
+	Retain func(port, shard int, rows columnar.Batch)
 }
 
 // Loop is what one subtask of a queue runs. Its methods are called from the goroutine of the

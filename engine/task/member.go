@@ -16,17 +16,18 @@ func (in *memberInput) Next(number, shard int) (columnar.Batch, error) {
 	if err != nil {
 		return columnar.Batch{}, err
 	}
-	if !p.inbox.dst.Contains(shard) || shard < p.inbox.shard {
+	from := p.inbox
+	if in.gang.generation == 0 && in.run.movedFrom(in.gang.queue.Name, shard) >= 0 {
+		from = p.moved
+	}
+	if from == nil || !from.dst.Contains(shard) || shard < from.shard {
 		return columnar.Batch{}, fmt.Errorf("read shard %d of input %d after shard %d: want the shards of %v in increasing order", shard, number, p.inbox.shard, p.inbox.dst)
 	}
-	rows, err := p.inbox.next(in.context, shard, &in.waiting)
+	rows, err := from.next(in.context, shard, &in.waiting)
 	if err != nil {
 		return columnar.Batch{}, err // io.EOF is the shard's end
 	}
 	in.rowsIn += rows.NumRows()
-	if in.shardRows != nil {
-		in.shardRows[shard] += rows.NumRows()
-	}
 	in.advance(rows.NumRows())
 	return arrowrows.Batch(rows), nil
 }
@@ -36,6 +37,9 @@ func (in *memberInput) Skip(number int) error {
 	p, err := in.port(number)
 	if err == nil {
 		p.inbox.drop()
+	}
+	if err == nil && p.moved != nil {
+		p.moved.drop()
 	}
 	return err
 }

@@ -95,6 +95,7 @@ type directOutput struct {
 	ranges  []sharding.Range // shards of each receiving subtask; nil for a broadcast edge
 	hosts   []int            // worker of each receiving subtask
 	target  int              // the receiving subtask that owns the current shard
+	moved   bool             // the rows go to the inboxes of rows that move
 	wanted  []bool           // shards whose rows the receivers read; nil if they read all
 	workers int              // a broadcast goes to workers 0 to workers-1
 	sent    int64            // number of messages with rows of the current source shard
@@ -166,7 +167,11 @@ func (o *directOutput) send(ctx context.Context, m transport.Message, size int64
 			o.target++
 		}
 		m.To = m.Shard
-		return o.sendTo(ctx, destination{inbox: o.target, worker: o.hosts[o.target]}, m, size)
+		to := destination{inbox: o.target, worker: o.hosts[o.target]}
+		if o.moved {
+			to.inbox = transport.Moved(o.target)
+		}
+		return o.sendTo(ctx, to, m, size)
 	}
 	m.To = -1
 	for worker := range o.workers {

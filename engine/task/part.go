@@ -12,15 +12,30 @@ import (
 type Part struct {
 	// Worker is the number of this worker.
 	Worker int
-	// Slots[i] is the range of subtask indices that run on worker i. The ranges are contiguous,
-	// in order and not empty, and cover all slots of the plan. Worker 0 has subtask 0 and does
-	// what is done only once: it evaluates the criteria of queues and commits the sinks.
+	// Slots[i] is the range of subtask indices that run on worker i. The ranges are contiguous
+	// and in order, and cover all slots of the plan. Worker 0 has subtask 0 and does what is done
+	// only once: it evaluates the criteria of queues and commits the sinks. The last workers may have
+	// empty ranges. They only give the others what their processes have kept of an earlier run,
+	// and their outcomes are not needed.
 	Slots []sharding.Range
 	// Join connects the ranks of a queue. Every worker that has ranks of the queue calls it, in
 	// the order of the plan's queues. ranks lists the ranks of each such worker. The run closes
 	// the group when the members of the queue have ended.
 	Join func(ctx context.Context, queue string, ranks [][]int) (Group, error)
 }
+
+// Running returns how many workers run subtasks, of the workers with the given ranges of subtask indices.
+// The others only give.
+func Running(slots []sharding.Range) int {
+	n := len(slots)
+	for n > 0 && slots[n-1].Empty() {
+		n--
+	}
+	return n
+}
+
+// gives reports whether the worker runs no subtasks.
+func (p *Part) gives() bool { return p.Slots[p.Worker].Empty() }
 
 // Group connects the ranks of one queue, which may be in several processes.
 type Group interface {

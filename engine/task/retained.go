@@ -15,10 +15,10 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// Retained is what a process keeps of a run that has failed, for the next run of the same graph in
-// that process, which may have other parts and another parallelism:
+// Retained is what a process keeps of a run that has failed, for the next run of the same graph, which
+// may have other processes, other parts and another parallelism:
 //
-//   - the rows of the inputs of queues, by shard, in the sessions of the queues;
+//   - the rows of the inputs of queues, by shard;
 //   - for each shard that an operator outside of queues has made, what the operator counted and
 //     accumulated, so that the shard need not be made again if all who need its rows have them;
 //   - the rows that all subtasks of a queue get from another queue, and the report of the other queue
@@ -31,13 +31,9 @@ import (
 // Rows that a queue had moved to files are not kept, and neither are those of queues that had ended.
 // A Retained is used by one run at a time. NewRetained returns one that has nothing.
 type Retained struct {
-	sessions *shared.Store
-
 	mu      sync.Mutex
-	left    bool // functions of a run may still use the rows
-	job     string
-	rows    map[string][]bool                 // by queue, then by shard
-	read    map[string][]int64                // how many rows each shard had, by queue, then by shard
+	left    bool                              // functions of a run may still use the rows
+	rows    map[string]keptRows               // by queue
 	sides   map[sideKey][]arrow.Record        // rows of queues that all subtasks of another queue read
 	reports map[string]QueueReport            // of queues that have ended, in the process that had subtask 0
 	made    map[plan.NodeID]map[int]madeShard // by operator, then by shard
@@ -45,17 +41,10 @@ type Retained struct {
 	keep    map[plan.NodeID]map[int]madeShard // of the current run: what it does not make again and reports
 }
 
-// madeShard is what an operator has counted and accumulated for a shard.
-type madeShard struct {
-	rowsIn, rowsOut int64
-	counters        map[string]int64
-	sums            map[string]float64
-}
-
 // NewRetained returns a Retained of a process that has not run anything.
 func NewRetained() *Retained {
 	return &Retained{
-		sessions: shared.NewStore(), rows: make(map[string][]bool), read: make(map[string][]int64), reports: make(map[string]QueueReport),
+		rows: make(map[string]keptRows), reports: make(map[string]QueueReport),
 		ends: make(map[plan.NodeID]bool), made: make(map[plan.NodeID]map[int]madeShard),
 	}
 }
@@ -69,11 +58,13 @@ func (k *Retained) Close() error {
 		return nil
 	}
 	k.releaseSides()
+	for _, rows := range k.rows {
+		rows.release(func(int) bool { return true })
+	}
 	clear(k.rows)
 	clear(k.reports)
-	clear(k.read)
 	clear(k.made)
-	return k.sessions.Close(k.job)
+	return nil
 }
 
 // holding describes what a process has retained, for the other processes of the next run.
@@ -82,8 +73,10 @@ type holding struct {
 	Sides   []sideKey  `msgpack:"sides"`
 	Reports []string   `msgpack:"reports"` // queues whose reports the process has
 	Made    []heldNode `msgpack:"made"`
-	// Ends are operators that have emitted rows in Finish, and do not run in one subtask.
-	Ends []plan.NodeID `msgpack:"ends"`
+	// Ended are operators that have finished, and do not run in one subtask. Those in Ends have emitted
+	// rows in Finish.
+	Ended []plan.NodeID `msgpack:"ended"`
+	Ends  []plan.NodeID `msgpack:"ends"`
 }
 
 // heldRows are shards of which a process has the rows of a queue's inputs.
@@ -92,32 +85,50 @@ type heldRows struct {
 	Shards []sharding.Range `msgpack:"shards"`
 }
 
-// heldNode are shards that an operator has made in a process.
+// heldNode are shards that an operator has made in a process, and what it has counted for each of them, in
+// order. Counts is nil if that would be too long to say. Only this process can report it then.
 type heldNode struct {
 	Node   plan.NodeID      `msgpack:"node"`
 	Shards []sharding.Range `msgpack:"shards"`
+	Counts []madeShard      `msgpack:"counts"`
 }
 
 // holdings is the codec of holding. It checks every length that it reads.
 var holdings = shared.Msgpack[holding]()
 
 // Held describes what is retained, for Worker.Continue in all processes of the next run. It is nil if
-// there is nothing.
-func (k *Retained) Held() ([]byte, error) {
+// there is nothing. If the description would be longer than most bytes, it leaves out what operators have
+// counted, and may still be longer.
+func (k *Retained) Held(most int) ([]byte, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	var h holding
+	h := k.holding()
+	if h.Rows == nil && h.Made == nil && h.Sides == nil && h.Reports == nil && h.Ended == nil {
+		return nil, nil
+	}
+	data, err := holdings.Append(nil, h)
+	if err != nil || len(data) <= most {
+		return data, err
+	}
+	for i := range h.Made {
+		h.Made[i].Counts = nil
+	}
+	return holdings.Append(nil, h)
+}
+
+// holding returns what is retained. mu is held.
+func (k *Retained) holding() (h holding) {
 	for _, queue := range slices.Sorted(maps.Keys(k.rows)) {
-		if ranges := rangesOf(k.rows[queue]); len(ranges) > 0 {
-			h.Rows = append(h.Rows, heldRows{queue, ranges})
+		if rows := k.rows[queue]; len(rows) > 0 {
+			h.Rows = append(h.Rows, heldRows{queue, rangesOf(rows)})
 		}
 	}
 	for _, node := range slices.Sorted(maps.Keys(k.made)) {
-		var ranges []sharding.Range
+		n := heldNode{Node: node, Shards: rangesOf(k.made[node])}
 		for _, shard := range slices.Sorted(maps.Keys(k.made[node])) {
-			ranges = addShard(ranges, shard)
+			n.Counts = append(n.Counts, k.made[node][shard])
 		}
-		h.Made = append(h.Made, heldNode{node, ranges})
+		h.Made = append(h.Made, n)
 	}
 	for key := range k.sides {
 		h.Sides = append(h.Sides, key)
@@ -126,34 +137,25 @@ func (k *Retained) Held() ([]byte, error) {
 		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To), cmp.Compare(a.Port, b.Port))
 	})
 	h.Reports = slices.Sorted(maps.Keys(k.reports))
-	for _, node := range slices.Sorted(maps.Keys(k.ends)) {
+	h.Ended = slices.Sorted(maps.Keys(k.ends))
+	for _, node := range h.Ended {
 		if k.ends[node] {
 			h.Ends = append(h.Ends, node)
 		}
 	}
-	if h.Rows == nil && h.Made == nil && h.Sides == nil && h.Reports == nil && h.Ends == nil {
-		return nil, nil
-	}
-	return holdings.Append(nil, h)
+	return h
 }
 
-// rangesOf returns the shards of a set as ranges, in order.
-func rangesOf(set []bool) (ranges []sharding.Range) {
-	for shard, in := range set {
-		if in {
-			ranges = addShard(ranges, shard)
+// rangesOf returns the keys of a map, which are shards, as ranges in order.
+func rangesOf[V any](shards map[int]V) (ranges []sharding.Range) {
+	for _, shard := range slices.Sorted(maps.Keys(shards)) {
+		if n := len(ranges); n > 0 && ranges[n-1].Hi == shard {
+			ranges[n-1].Hi++
+			continue
 		}
+		ranges = append(ranges, sharding.Range{Lo: shard, Hi: shard + 1})
 	}
 	return ranges
-}
-
-// addShard adds a shard behind those of ranges.
-func addShard(ranges []sharding.Range, shard int) []sharding.Range {
-	if n := len(ranges); n > 0 && ranges[n-1].Hi == shard {
-		ranges[n-1].Hi++
-		return ranges
-	}
-	return append(ranges, sharding.Range{Lo: shard, Hi: shard + 1})
 }
 
 // decodeHolding decodes what Held returned in a process, and checks that it is of this plan.
@@ -164,41 +166,46 @@ func decodeHolding(p *plan.Plan, data []byte) (h holding, err error) {
 	if h, err = holdings.Decode(data); err != nil {
 		return h, err
 	}
-	check := func(ranges []sharding.Range) error {
+	check := func(ranges []sharding.Range) (n int, err error) {
 		at := 0
 		for _, r := range ranges {
 			if r.Lo < at || r.Hi <= r.Lo || r.Hi > p.Shards {
-				return fmt.Errorf("shards %v after shard %d, of %d", r, at, p.Shards)
+				return 0, fmt.Errorf("shards %v after shard %d, of %d", r, at, p.Shards)
 			}
-			at = r.Hi
+			at, n = r.Hi, n+r.Len()
 		}
-		return nil
+		return n, nil
+	}
+	known := func(nodes ...plan.NodeID) (err error) {
+		for _, node := range nodes {
+			if node < 0 || int(node) >= len(p.Nodes) {
+				err = errors.Join(err, fmt.Errorf("there is no node %d", node))
+			}
+		}
+		return err
 	}
 	for _, r := range h.Rows {
 		if !slices.ContainsFunc(p.Queues, func(q plan.Queue) bool { return q.Name == r.Queue }) {
 			err = fmt.Errorf("there is no queue %q", r.Queue)
 		}
-		err = errors.Join(err, check(r.Shards))
+		_, wrong := check(r.Shards)
+		err = errors.Join(err, wrong)
 	}
 	for _, n := range h.Made {
-		if n.Node < 0 || int(n.Node) >= len(p.Nodes) {
-			err = fmt.Errorf("there is no node %d", n.Node)
+		shards, wrong := check(n.Shards)
+		if wrong == nil && n.Counts != nil && len(n.Counts) != shards {
+			wrong = fmt.Errorf("counts of %d shards of node %d, of %d", len(n.Counts), n.Node, shards)
 		}
-		err = errors.Join(err, check(n.Shards))
+		err = errors.Join(err, known(n.Node), wrong)
 	}
-	for _, node := range h.Ends {
-		if node < 0 || int(node) >= len(p.Nodes) {
-			err = errors.Join(err, fmt.Errorf("there is no node %d", node))
-		}
-	}
-	return h, err
+	return h, errors.Join(err, known(h.Ended...), known(h.Ends...))
 }
 
 // begin is called when a run begins, which reports nothing of earlier runs unless it continues.
-func (k *Retained) begin(job string) {
+func (k *Retained) begin() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.job, k.keep = job, nil
+	k.keep = nil
 }
 
 // abandon is called when functions of a run have not returned.
@@ -209,17 +216,6 @@ func (k *Retained) abandon() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.left = true
-}
-
-// take is called before a run opens a queue, whose Loops take over the rows that are in its session.
-func (k *Retained) take(queue string) {
-	if k == nil {
-		return
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	delete(k.rows, queue)
-	delete(k.reports, queue)
 }
 
 // AddReport adds the report of a queue that has ended, as Env.Closed got it in this or another process. It is
@@ -245,68 +241,25 @@ func (k *Retained) reportOf(queue string) QueueReport {
 	return k.reports[queue]
 }
 
-// keeper returns the function with which the Loops of a queue say which rows they have left in their
-// session, or nil if nothing is kept.
-func (k *Retained) keeper(queue string) func(shards []bool) {
+// forgetReport forgets the report of a queue that runs again.
+func (k *Retained) forgetReport(queue string) {
 	if k == nil {
-		return nil
-	}
-	return func(shards []bool) {
-		k.mu.Lock()
-		defer k.mu.Unlock()
-		k.rows[queue] = shards
-	}
-}
-
-// counted returns how many rows of its inputs a member of a queue has at the beginning, by shard and in
-// total: those that are kept. It returns nil if nothing is kept.
-func (k *Retained) counted(queue string, kept []bool, owned sharding.Range) (rows []int64, total int64) {
-	if k == nil {
-		return nil, 0
+		return
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	rows = make([]int64, owned.Hi)
-	for shard := owned.Lo; shard < owned.Hi && kept != nil; shard++ {
-		if kept[shard] && k.read[queue] != nil {
-			rows[shard] = k.read[queue][shard]
-			total += rows[shard]
-		}
-	}
-	return rows, total
+	delete(k.reports, queue)
 }
 
-// harvest keeps what the subtasks of a run that has failed have made.
+// harvest keeps what the subtasks of a run that has failed have made. The loops of its queues have said
+// which rows are kept.
 func (k *Retained) harvest(r *run) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.holdSides(r)
 	k.holdReports(r)
-	k.made = make(map[plan.NodeID]map[int]madeShard)
-	for node, shards := range k.keep { // what an earlier run has made and this one did not make again
-		k.made[node] = maps.Clone(shards)
-	}
 	k.forgetUnknown(r)
-	clear(k.read)
-	for _, g := range r.gangs {
-		read := make([]int64, r.plan.Shards)
-		for _, m := range g.members {
-			copy(read[g.vertex.Ranges[m.index].Lo:], m.shardRows[g.vertex.Ranges[m.index].Lo:])
-		}
-		k.read[g.queue.Name] = read
-	}
-	for _, t := range r.subtasks {
-		for _, m := range t.marks {
-			for i, l := range t.links {
-				if k.made[l.node.ID] == nil {
-					k.made[l.node.ID] = make(map[int]madeShard)
-				}
-				made := m.links[i]
-				made.sums = sumsOf(l.context.sums, m.shard)
-				k.made[l.node.ID][m.shard] = made
-			}
-		}
-	}
+	k.holdMade(r)
 }
 
 // forgetUnknown notes which operators emit rows in Finish, and forgets the rows of queues behind those that
@@ -332,137 +285,19 @@ func (k *Retained) forgetUnknown(r *run) {
 			continue
 		}
 		for _, queue := range queuesBehind(r.plan, node) {
+			k.rows[queue].release(func(int) bool { return true })
 			delete(k.rows, queue)
 		}
 	}
 }
 
-// sumsOf returns the sums of a shard by name.
-func sumsOf(all map[string]*shardSums, shard int) map[string]float64 {
-	sums := make(map[string]float64)
-	for name, s := range all {
-		if at := shard - s.within.Lo; s.present[at] {
-			sums[name] = s.sums[at]
-		}
-	}
-	return sums
-}
-
-// markShard notes what the operators of the chain have counted for a shard that they have made, if
-// the process may keep it.
-func (t *subtask) markShard(shard int) {
-	if t.run.env.Retained == nil || t.vertex.Queue != "" {
-		return
-	}
-	mark := shardMark{shard: shard, links: make([]madeShard, len(t.links))}
-	if t.counted == nil {
-		t.counted = make([]madeShard, len(t.links))
-	}
-	for i, l := range t.links {
-		before := &t.counted[i]
-		m := madeShard{rowsIn: l.rowsIn - before.rowsIn, rowsOut: l.rowsOut - before.rowsOut}
-		for name, n := range l.context.counters {
-			if added := n - before.counters[name]; added != 0 {
-				if m.counters == nil {
-					m.counters = make(map[string]int64)
-				}
-				m.counters[name] = added
-			}
-		}
-		*before = madeShard{rowsIn: l.rowsIn, rowsOut: l.rowsOut, counters: maps.Clone(l.context.counters)}
-		mark.links[i] = m
-	}
-	t.marks = append(t.marks, mark)
-}
-
-// shardMark is what the operators of a chain have counted for a shard, in chain order.
-type shardMark struct {
-	shard int
-	links []madeShard
-}
-
-// releaseUnused releases the rows of queues that have no subtask in this process any more.
-func (k *Retained) releaseUnused(r *run) error {
-	var errs []error
-	for i := range r.plan.Vertices {
-		v := &r.plan.Vertices[i]
-		s := k.sessions.Find(r.plan.Job, v.Queue)
-		if v.Queue != "" && s != nil && r.localSubtasks(v).Empty() {
-			k.take(v.Queue)
-			errs = append(errs, s.Close())
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// report chooses what the run reports of what earlier runs have made: the shards of operators that
-// it does not make again, if reports says so. The rest is forgotten.
-func (k *Retained) report(p *plan.Plan, toMake [][]bool, reports map[plan.NodeID][]bool) {
+// learnEnds notes which operators have finished in other processes, and which have emitted rows then.
+func (k *Retained) learnEnds(held []holding) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.keep = make(map[plan.NodeID]map[int]madeShard)
-	for i := range p.Vertices {
-		for _, c := range p.Vertices[i].Chain {
-			for shard, m := range k.made[c.Node] {
-				if !toMake[i][shard] && reports[c.Node][shard] {
-					if k.keep[c.Node] == nil {
-						k.keep[c.Node] = make(map[int]madeShard)
-					}
-					k.keep[c.Node][shard] = m
-				}
-			}
+	for i := range held {
+		for _, node := range held[i].Ended {
+			k.ends[node] = k.ends[node] || slices.Contains(held[i].Ends, node)
 		}
 	}
-}
-
-// reportInto adds the counts of shards that earlier runs have made to the first subtask of their
-// vertex in this process, if there is one.
-func (k *Retained) reportInto(r *run, rows [][]SubtaskReport) {
-	if k == nil {
-		return
-	}
-	for i := range r.plan.Vertices {
-		v := &r.plan.Vertices[i]
-		if len(rows[i]) == 0 {
-			continue
-		}
-		to := &rows[i][0]
-		for at, c := range v.Chain {
-			sum := SubtaskReport{Operators: make([]OperatorReport, len(v.Chain))}
-			own := &sum.Operators[at]
-			for _, m := range k.keep[c.Node] {
-				own.RowsIn, own.RowsOut = own.RowsIn+m.rowsIn, own.RowsOut+m.rowsOut
-				for name, n := range m.counters {
-					own.Counters = append(own.Counters, Counter{Name: name, Value: n})
-				}
-			}
-			sum.RowsOut = own.RowsOut * int64(len(r.receivers.out[c.Node]))
-			if at == 0 {
-				sum.RowsIn = own.RowsIn
-			}
-			to.add(sum)
-		}
-	}
-}
-
-// sums returns what operators have accumulated for shards that earlier runs have made.
-func (k *Retained) sums() (parts []sumPart) {
-	if k == nil {
-		return nil
-	}
-	for _, node := range slices.Sorted(maps.Keys(k.keep)) {
-		byName := make(map[string]*sumPart)
-		for _, shard := range slices.Sorted(maps.Keys(k.keep[node])) {
-			for name, v := range k.keep[node][shard].sums {
-				if byName[name] == nil {
-					byName[name] = &sumPart{Node: node, Name: name}
-				}
-				byName[name].Shards, byName[name].Values = append(byName[name].Shards, shard), append(byName[name].Values, v)
-			}
-		}
-		for _, name := range slices.Sorted(maps.Keys(byName)) {
-			parts = append(parts, *byName[name])
-		}
-	}
-	return parts
 }

@@ -103,6 +103,7 @@ type run struct {
 	started    bool          // subtasks have run
 	continued  *continuation // what the run leaves out; nil if it leaves out nothing
 	passed     []string      // queues that are left out and whose reports this process has kept
+	handovers  []*handover   // rows that this process sends to others
 
 	tearDownOnce sync.Once
 	tearDown     error
@@ -170,6 +171,9 @@ func (r *run) begin(ctx context.Context) {
 func (r *run) execute(ctx context.Context) error {
 	r.began = time.Now()
 	r.begin(ctx)
+	if r.continued == nil { // the run makes all rows
+		r.env.Retained.releaseRows(func(string, int) bool { return false })
+	}
 	defer r.cancel(nil)
 	defer r.closeGroups()
 	if err := r.build(); err != nil {
@@ -185,6 +189,10 @@ func (r *run) execute(ctx context.Context) error {
 	}
 	defer r.endWatches()
 	r.resendSides()
+	r.sendMoved()
+	if r.part.gives() {
+		r.awaitTaken()
+	}
 	for i, t := range slices.Clone(r.subtasks) { // later gangs may be appended meanwhile
 		r.running.Go(func() { t.main(r.bodies[i]) })
 	}
@@ -195,7 +203,6 @@ func (r *run) execute(ctx context.Context) error {
 	failed := r.outcome(ctx)
 	if failed != nil && r.env.Retained != nil {
 		r.env.Retained.harvest(r)
-		return failed
 	}
 	if err := r.closeSessions(); err != nil && failed == nil {
 		return err
@@ -215,7 +222,7 @@ func (r *run) makeBudgets() {
 		r.slots = append(r.slots, slot)
 		r.exchangeBudgets = append(r.exchangeBudgets, NewBudget(fmt.Sprintf("the exchanges of slot %d", i), slot.Limit()/2, slot))
 	}
-	r.transit = newTransit(r.plan, r.env.MemoryBudget, r.subtaskRange.Len(), len(r.part.Slots), r.env.Credits)
+	r.transit = newTransit(r.plan, 0, r.env.MemoryBudget, r.subtaskRange.Len(), len(r.part.Slots), r.env.Credits)
 }
 
 // wait waits for all subtasks. Once the run has ended it waits at most AbandonAfter, and

@@ -3,6 +3,7 @@ package task
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"sync"
 
@@ -63,8 +64,8 @@ func (t *partsRun) runParts(ctx context.Context, p *plan.Plan, g *plan.Graph, sl
 		}
 		return nil, err
 	}
-	outcomes := make([][]byte, len(t.parts))
-	for i, w := range t.parts {
+	outcomes := make([][]byte, Running(slots))
+	for i, w := range t.parts[:len(outcomes)] {
 		outcomes[i] = w.outcome
 	}
 	if err := t.parts[0].decodeAndCommit(outcomes, false); err != nil {
@@ -95,7 +96,7 @@ func (t *partsRun) continueRun() error {
 			return nil
 		}
 		var err error
-		if held[i], err = k.Held(); err != nil {
+		if held[i], err = k.Held(math.MaxInt); err != nil {
 			return err
 		}
 	}

@@ -49,6 +49,7 @@ type subtask struct {
 type port struct {
 	number int
 	inbox  *inbox
+	moved  *inbox // of the rows that other processes have kept; nil if there are none
 }
 
 // main is the subtask's goroutine. It runs the body, reports a failure to the run, and closes

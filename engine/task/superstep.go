@@ -27,7 +27,6 @@ type member struct {
 
 	handedOver bool        // the member has handed over its state
 	closed     atomic.Bool // the member has emitted the rows of the queue
-	shardRows  []int64     // by shard: number of rows that the member has, if the process may keep them
 	boundary   Boundary    // says after which supersteps the member waits for a verdict
 
 	began    time.Time     // when the gang's first superstep began
@@ -70,6 +69,9 @@ func (m *member) main() error {
 	}
 	m.current.Store(m.head)
 	if m.stages, err = m.bind(m.body.Stages(), true); err != nil {
+		return m.failAt(m.head, err)
+	}
+	if err := m.sayTaken(); err != nil {
 		return m.failAt(m.head, err)
 	}
 	m.gang.memberOpen()

@@ -29,9 +29,10 @@ type transit struct {
 // spent on moving single rows.
 const minShare = 2 << 10
 
-// newTransit divides the budget of a process among the exchanges of a plan.
-func newTransit(p *plan.Plan, budget int64, slots, workers, credits int) transit {
-	exchanges := int64(0)
+// newTransit divides the budget of a process among the exchanges of a plan, and as many others as more
+// says.
+func newTransit(p *plan.Plan, more int, budget int64, slots, workers, credits int) transit {
+	exchanges := int64(more)
 	for i := range p.Edges {
 		if e := &p.Edges[i]; carriesRows(p, e) && e.Role != plan.Side {
 			exchanges++

@@ -31,9 +31,9 @@ func TestTransit(t *testing.T) {
 			require.NoError(t, err)
 			require.Len(t, compiled.Edges, exchanges)
 			for _, workers := range []int{1, 2, 7} {
-				for _, credits := range []int{0, 1, 30} {
-					x := newTransit(compiled, budget, p, workers, credits)
-					edges, subtasks := int64(exchanges), int64(p)
+				for i, credits := range []int{0, 1, 30} {
+					x := newTransit(compiled, i, budget, p, workers, credits)
+					edges, subtasks := int64(exchanges+i), int64(p)
 					under := int64(max(credits, 2*(workers-1))) // messages under way from other workers, per inbox
 					if credits == 0 {
 						under = int64(max(transport.DefaultCredits, 2*(workers-1)))
@@ -46,7 +46,7 @@ func TestTransit(t *testing.T) {
 						held += under * x.messageBytes * edges * subtasks
 					}
 					require.LessOrEqual(t, held, int64(budget), "%d exchanges, parallelism %d, %d workers", exchanges, p, workers)
-					tiny := newTransit(compiled, 1, p, workers, credits)
+					tiny := newTransit(compiled, 0, 1, p, workers, credits)
 					require.EqualValues(t, minShare, min(tiny.keepBytes, tiny.messageBytes, tiny.joinBytes))
 					require.LessOrEqual(t, x.keepBytes, int64(keepBytes))
 				}

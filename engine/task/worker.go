@@ -71,7 +71,7 @@ func newWorker(p *plan.Plan, g *plan.Graph, bind Bindings, env Env, part Part) (
 		hosts: part.hosts(), progress: make([]vertexProgress, len(p.Vertices)),
 	}
 	if env.Retained != nil {
-		env.Retained.begin(p.Job)
+		env.Retained.begin()
 	}
 	scratch, err := newScratch(env.SpillDir)
 	if err != nil {
@@ -105,7 +105,7 @@ func (p *Part) check(pl *plan.Plan) error {
 		return fmt.Errorf("worker %d of %d: want one of 0 to %d", p.Worker, len(p.Slots), len(p.Slots)-1)
 	}
 	at := 0
-	for w, slots := range p.Slots {
+	for w, slots := range p.Slots[:Running(p.Slots)] {
 		if slots.Lo != at || slots.Hi <= slots.Lo {
 			return fmt.Errorf("worker %d has the slots %v: want at least one, from slot %d on", w, slots, at)
 		}
@@ -157,6 +157,9 @@ func (w *Worker) Run(ctx context.Context) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	if w.run.part.gives() { // it has joined no sinks
+		return o.encode()
+	}
 	if o.Written, err = w.sinks.written(); err != nil {
 		w.stage = workerFailed
 		return nil, err
@@ -173,7 +176,7 @@ func (w *Worker) runSubtasks(ctx context.Context) (*outcome, error) {
 		return nil, fmt.Errorf("worker %d cannot run now: worker 0 runs once, after Prepare, the others once", w.run.part.Worker)
 	}
 	w.stage = workerFailed
-	if w.run.part.Worker != 0 {
+	if w.run.part.Worker != 0 && !w.run.part.gives() {
 		if err := w.sinks.join(); err != nil {
 			return nil, err
 		}
@@ -189,7 +192,7 @@ func (w *Worker) runSubtasks(ctx context.Context) (*outcome, error) {
 
 // Commit makes the outputs of all sinks visible; if a sink fails, all are aborted, and the
 // error is a *CommitError. It is called on worker 0 when all workers have run. outcomes[i] is
-// what Run returned on worker i. The caller must have recorded the outcomes and the decision to
+// what Run returned on worker i, of those that run subtasks. The caller must have recorded the outcomes and the decision to
 // commit them, so that a Resumption can finish the commit if this process ends before it has
 // committed.
 func (w *Worker) Commit(outcomes [][]byte) error { return w.decodeAndCommit(outcomes, true) }
@@ -198,7 +201,7 @@ func (w *Worker) Commit(outcomes [][]byte) error { return w.decodeAndCommit(outc
 // outcomes.
 func (w *Worker) decodeAndCommit(outcomes [][]byte, recorded bool) error {
 	decoded, err := decodeOutcomes(w.run.plan, outcomes)
-	if want := len(w.run.part.Slots); err == nil && len(decoded) != want {
+	if want := Running(w.run.part.Slots); err == nil && len(decoded) != want {
 		err = fmt.Errorf("commit with the outcomes of %d workers, of %d", len(decoded), want)
 	}
 	if err != nil {

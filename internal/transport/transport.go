@@ -13,7 +13,8 @@ var ErrClosed = errors.New("the network is closed")
 
 // Address identifies an inbox of a job. Edge is the index of an edge of the job's plan, and
 // Inbox is the number of one of the edge's inboxes. An exchange has one inbox per receiving
-// subtask, and the inbox Ends in each worker. A broadcast edge has one inbox per worker.
+// subtask, and the inbox Ends in each worker. A broadcast edge has one inbox per worker. An edge
+// to a queue may also have the inboxes Moved and Taken.
 type Address struct {
 	Edge, Inbox int
 	// Worker is the number of the job's process that has the inbox. It is 0 in a job of one
@@ -25,10 +26,23 @@ type Address struct {
 // subtasks of a worker share it, as most source shards send nothing to most subtasks.
 const Ends = -1
 
+// Taken is the inbox of an edge that gets the messages of subtasks that have read all rows which moved
+// from this worker to them.
+const Taken = -2
+
+// Moved returns the number of the inbox with the rows of an edge that move to a subtask from a worker
+// that has kept them.
+func Moved(subtask int) int { return -3 - subtask }
+
 // String returns the address, such as "edge 3, inbox 1".
 func (a Address) String() string {
-	if a.Inbox == Ends {
+	switch {
+	case a.Inbox == Ends:
 		return fmt.Sprintf("edge %d, ends", a.Edge)
+	case a.Inbox == Taken:
+		return fmt.Sprintf("edge %d, word of rows that have moved", a.Edge)
+	case a.Inbox < Taken:
+		return fmt.Sprintf("edge %d, rows that move to subtask %d", a.Edge, Moved(a.Inbox))
 	}
 	return fmt.Sprintf("edge %d, inbox %d", a.Edge, a.Inbox)
 }

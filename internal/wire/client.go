@@ -136,11 +136,14 @@ type LostAttempt struct {
 	Recovery Recovery `msgpack:"recovery" json:"recovery,omitzero"`
 }
 
-// Placed says on which task manager and slots a worker of a job runs.
+// Placed says on which task manager and slots a worker of a job runs. A worker without slots only sends the
+// others what its process has kept of the former attempt.
 type Placed struct {
 	TaskManager string    `msgpack:"task_manager" json:"task_manager"`
 	Slots       SlotRange `msgpack:"slots" json:"slots"`
 	Address     string    `msgpack:"address" json:"address,omitempty"`
+	// Left says that the worker, which had no slots, has sent what its process had kept, and has left.
+	Left bool `msgpack:"left,omitempty" json:"left,omitempty"`
 }
 
 // CancelRequest cancels a job. If the job has ended, it has no effect.

@@ -98,6 +98,10 @@ func (c *Core) adoptAttempt(j *job, r Resumable) {
 	}
 	j.adopted, j.onRecord = true, j.info.Attempt
 	for i, p := range j.info.Workers {
+		if p.Left {
+			j.hasLeft(i, k.Hosts[i])
+			continue
+		}
 		w := &worker{
 			ref:         wire.WorkerRef{Job: j.info.ID, Attempt: j.info.Attempt, Worker: i},
 			job:         j,

@@ -13,6 +13,7 @@ func (c *Core) progressed(w *worker, p *wire.Progress) {
 	if w.state == WorkerRunning && w.job.info.State == wire.JobRunning {
 		w.progress = p
 		c.recovering(w, p)
+		c.leaveGivers(w.job)
 		c.emit(Progressed{ID: w.ref.Job})
 	}
 }

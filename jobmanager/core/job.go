@@ -169,6 +169,11 @@ func (c *Core) place(j *job, shares []Share) {
 	if n := ranges[len(ranges)-1].Hi; !j.slotsFixed() {
 		j.info.Parallelism, j.info.Slots = n, n
 	}
+	for _, k := range j.givers(taskManagers) {
+		none := wire.SlotRange{Lo: j.info.Slots, Hi: j.info.Slots}
+		taskManagers, ranges = append(taskManagers, k.taskManager), append(ranges, none)
+		placed = append(placed, wire.Placed{TaskManager: k.taskManager.Name, Slots: none})
+	}
 	j.info.Workers, j.target, j.moving, j.gathered = placed, 0, false, false
 	c.moveJob(j, jobPlaced, j.starting())
 	j.workers = make([]*worker, len(taskManagers))
@@ -181,7 +186,7 @@ func (c *Core) place(j *job, shares []Share) {
 
 // starting returns the detail of a job that is being deployed.
 func (j *job) starting() string {
-	return fmt.Sprintf("starting %s on %s", humanize.Count(j.info.Slots, "slot"), humanize.Count(len(j.info.Workers), "task manager"))
+	return fmt.Sprintf("starting %s on %s", humanize.Count(j.info.Slots, "slot"), humanize.Count(j.running(), "task manager"))
 }
 
 // resolved emits Compile for the graph that worker w resolved, and sends w the command to exit.
@@ -278,18 +283,22 @@ func (c *Core) startAll(j *job) {
 	c.record(j, false)
 }
 
-// finished records that the subtasks of a worker have succeeded. When all workers have
+// finished records that the subtasks of a worker have succeeded. When all workers with slots have
 // finished, the job is recorded as committing, before any of its results is visible.
 func (c *Core) finished(w *worker, outcome []byte) {
 	j := w.job
 	if j.info.State != wire.JobRunning {
 		return
 	}
+	if w.gives() {
+		c.leaveGivers(j)
+		return
+	}
 	if j.outcomes == nil {
-		j.outcomes = make([][]byte, len(j.workers))
+		j.outcomes = make([][]byte, j.running())
 	}
 	j.outcomes[w.ref.Worker] = outcome
-	if j.finished++; j.finished == len(j.workers) {
+	if j.finished++; j.finished == j.running() {
 		j.computed = true
 		c.moveJob(j, jobCommits, "making the results visible")
 		c.record(j, true)

@@ -37,7 +37,9 @@ func (w *world) placed(t require.TestingT, e Persist) {
 		mode = wire.CommitMode
 	}
 	for i, h := range e.Continuation.Hosts {
-		w.given(t, h.ID, mode)
+		if s := e.Job.Workers[i].Slots; s.Hi > s.Lo {
+			w.given(t, h.ID, mode)
+		}
 		ref := wire.WorkerRef{Job: e.Job.ID, Attempt: e.Job.Attempt, Worker: i}
 		w.owner[ref], w.slots[ref] = w.byID(h.ID), e.Job.Workers[i].Slots.Hi-e.Job.Workers[i].Slots.Lo
 	}

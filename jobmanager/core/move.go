@@ -77,7 +77,7 @@ func ofName(name string) func(*taskManager) bool {
 // runsOn reports whether a job that can leave has a worker on a task manager that meets a condition.
 func (j *job) runsOn(condition func(*taskManager) bool) bool {
 	return (j.info.State == wire.JobDeploying || j.info.State == wire.JobRunning) &&
-		slices.ContainsFunc(j.workers, func(w *worker) bool { return condition(w.taskManager) })
+		slices.ContainsFunc(j.workers, func(w *worker) bool { return condition(w.taskManager) && !w.gives() })
 }
 
 // Leaving returns the jobs on the task managers of a name that leave when these are drained, and

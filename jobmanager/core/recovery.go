@@ -71,7 +71,7 @@ func (c *Core) recovering(w *worker, p *wire.Progress) {
 	j := w.job
 	w.opened = w.opened || p.Opened
 	resumed := w.ref.Worker == 0 && p.Resumed > 0
-	if resumed || !slices.ContainsFunc(j.workers, func(w *worker) bool { return !w.opened }) {
+	if resumed || !slices.ContainsFunc(j.workers, func(w *worker) bool { return !w.opened && !w.gives() }) {
 		c.phaseEnds(j, wire.RecoveryMoved, 1)
 	}
 	if resumed && c.phaseEnds(j, wire.RecoveryResumed, 1) {

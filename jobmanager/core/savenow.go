@@ -107,7 +107,7 @@ func (c *Core) goesOnWithout(j *job, condition func(*taskManager) bool) bool {
 // survivors returns the processes that would be kept if the attempt of a job ended now.
 func (j *job) survivors() (all []keptProcess) {
 	for _, w := range j.workers {
-		if !w.state.Gone() {
+		if !w.state.Gone() && !w.gives() {
 			all = append(all, keptProcess{taskManager: w.taskManager, ref: w.ref, slots: j.info.Workers[w.ref.Worker].Slots, of: j.info.Parallelism})
 		}
 	}

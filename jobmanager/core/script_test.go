@@ -627,7 +627,7 @@ func (s *scenario) show(words []string) string {
 		if !j.Ended.IsZero() {
 			fmt.Fprintf(&b, ", ended +%s", j.Ended.Sub(storyBegin))
 		}
-		fmt.Fprintf(&b, "\n  workers %v\n", j.Workers)
+		fmt.Fprintf(&b, "\n  workers %v\n", workersText(j.Workers))
 		for _, a := range j.Lost {
 			fmt.Fprintf(&b, "  attempt %d, +%s to +%s: %s\n", a.Number, a.Began.Sub(storyBegin), a.Ended.Sub(storyBegin), a.Cause)
 			b.WriteString(recoveryText(&a.Recovery))
@@ -699,4 +699,16 @@ func parseRef(t *testing.T, text string) wire.WorkerRef {
 	parts := strings.Split(text, "/")
 	require.Len(t, parts, 3)
 	return wire.WorkerRef{Job: wire.JobID(parts[0]), Attempt: number(t, parts[1]), Worker: number(t, parts[2])}
+}
+
+// workersText returns text about each worker of a job.
+func workersText(all []wire.Placed) (texts []string) {
+	for _, p := range all {
+		text := fmt.Sprintf("{%s %v %s}", p.TaskManager, p.Slots, p.Address)
+		if p.Left {
+			text += " left"
+		}
+		texts = append(texts, text)
+	}
+	return texts
 }

@@ -25,7 +25,7 @@ type worker struct {
 	ref         wire.WorkerRef
 	job         *job
 	taskManager *taskManager
-	slots       int // number of slots of the task manager that the worker holds
+	slots       int // number of slots of the task manager that the worker holds; 0 for a giver
 	mode        wire.WorkerMode
 	state       WorkerState
 
@@ -76,7 +76,7 @@ func (c *Core) deploy(j *job, n *taskManager, mode wire.WorkerMode, number int, 
 		TaskManager: n.Name,
 		Listen:      n.Host,
 		Advertise:   n.Host,
-		Memory:      n.Memory / int64(n.Slots) * int64(slots),
+		Memory:      n.Memory / int64(n.Slots) * int64(max(1, slots)),
 		Resume:      j.info.Saves,
 		Keep:        mode == wire.RunMode && j.restarts.settings.Strategy != wire.RestartNone,
 		Silence:     c.config.Detection,
@@ -227,14 +227,10 @@ func (w *worker) expects(e workerEvent) bool {
 
 // stop sends a worker the command how, by which it must end, and sets the time after which the
 // worker is killed. It sends nothing to a worker that has failed, because such a worker ends by
-// itself, or to a worker that has already got a command to end. A task manager that takes no new workers
-// keeps no processes.
+// itself, or to a worker that has already got a command to end.
 func (c *Core) stop(w *worker, how endOrder, reason string) {
 	if w == nil || w.state.Gone() || w.ordered != notOrdered {
 		return
-	}
-	if how == orderedKeep && c.offer(w.taskManager).Cordoned {
-		how = orderedCancel
 	}
 	w.ordered, w.reason, w.killAt = how, reason, c.clock.Counted()+c.config.KillAfter
 	if w.pending != nil {
@@ -283,7 +279,11 @@ func (c *Core) workerGone(w *worker, e workerEvent, f *wire.Failure, how ending)
 		w.awaited = false
 		w.job.awaited--
 	}
-	if w.ordered != notOrdered || before == WorkerResolved || before == WorkerFailed && e == processEnded {
+	left := w.gives() && before == WorkerFinished && w.ref.Attempt == w.job.info.Attempt
+	if left && c.giverLeft(w) {
+		c.record(w.job, false)
+	}
+	if left || w.ordered != notOrdered || before == WorkerResolved || before == WorkerFailed && e == processEnded {
 		// The worker had got a command to end or had reported that it would end. The way in
 		// which its process ended may explain the cause of the job's failure.
 		w.job.learn(w, f)

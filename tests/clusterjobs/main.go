@@ -32,6 +32,7 @@ type args struct {
 	Input  string        `help:"CSV file to read."`
 	Output string        `help:"CSV file to which all rows are written."`
 	Bulk   int64         `help:"Further rows to collect, for clients that are to have much to read."`
+	Made   string        `help:"File to which each process appends a line for each row that it generates: the row's number."`
 	Trace  string        `help:"File to which subtask 0 appends a line for each superstep: its process, the superstep, and the time in nanoseconds."`
 }
 
@@ -47,6 +48,7 @@ var job = engine.Define("clusterjobs", func(b *engine.Builder, a args) error {
 		return nil
 	}
 	rows := operators.Generate(b, a.Rows, func(draws sharding.Random, i int64) row {
+		a.noteMade(i)
 		return row{i % 101, draws.Float64() - 0.5}
 	})
 	var (
@@ -109,6 +111,21 @@ func (c *counter) Calc(ctx *comqueue.ComContext) error {
 		return fmt.Errorf("call %d in superstep %d", c.calls, ctx.StepNo())
 	}
 	return nil
+}
+
+// noteMade appends a line for row i to the file of the argument Made.
+func (a args) noteMade(i int64) {
+	if a.Made == "" {
+		return
+	}
+	f, err := os.OpenFile(a.Made, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err == nil {
+		_, err = fmt.Fprintln(f, i)
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
+		panic(err)
+	}
 }
 
 // fault waits, and then does what the fault named by the arguments says.

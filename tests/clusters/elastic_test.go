@@ -91,7 +91,7 @@ func TestElastic(t *testing.T) {
 
 // TestElasticInMemory runs an elastic job without checkpoints. It grows when a task manager joins, is
 // scaled to the slots of one task manager, and leaves a task manager that is drained. It must continue
-// from memory each time, and have the results of an undisturbed run, byte for byte.
+// from memory each time, make no row again, and have the results of an undisturbed run, byte for byte.
 func TestElasticInMemory(t *testing.T) {
 	t.Parallel()
 	m := startProcesses(t, 1, 2, "--settle", "300ms", "--scale-every", "300ms")
@@ -101,7 +101,8 @@ func TestElasticInMemory(t *testing.T) {
 
 	slow := filepath.Join(t.TempDir(), "slow")
 	require.NoError(t, os.WriteFile(slow, nil, 0o600))
-	c := m.start("--steps", "500", "--pause", "200ms", "--while", slow, "--parallelism", "1:4", "--restart", "fixed-delay", "--restart-delay", "100ms")
+	made := filepath.Join(t.TempDir(), "made")
+	c := m.start("--steps", "500", "--pause", "200ms", "--while", slow, "--parallelism", "1:4", "--restart", "fixed-delay", "--restart-delay", "100ms", "--made", made)
 	runsWith := func(parallelism, lost int) (id string) {
 		t.Helper()
 		require.Eventually(t, func() bool {
@@ -139,6 +140,16 @@ func TestElasticInMemory(t *testing.T) {
 	require.Zero(t, job.Restarts, "a change that is announced does not count as a restart")
 	shown := m.client("show", id).Stdout
 	require.Equal(t, 4, strings.Count(shown, "(from memory)"), "all attempts after the first continue from memory:\n%s", shown)
+	rows, err := os.ReadFile(made)
+	require.NoError(t, err)
+	times := make(map[string]int)
+	for line := range strings.Lines(string(rows)) {
+		times[line]++
+	}
+	require.Len(t, times, 2000)
+	for line, n := range times {
+		require.Equal(t, 1, n, "row %s must be made once", strings.TrimSpace(line))
+	}
 }
 
 // TestElasticRefuses requires clear errors for ranges that cannot be, and a job that waits for a least

@@ -195,7 +195,14 @@ func writeJob(w io.Writer, j *wire.JobInfo, p *plan.Plan, now time.Time) error {
 		fmt.Fprintln(w)
 		t := table{head: []string{"worker", "task manager", "slots", "address"}}
 		for i, at := range j.Workers {
-			t.row(strconv.Itoa(i), at.TaskManager, fmt.Sprintf("%d–%d", at.Slots.Lo, at.Slots.Hi-1), at.Address)
+			slots := fmt.Sprintf("%d–%d", at.Slots.Lo, at.Slots.Hi-1)
+			switch {
+			case at.Left:
+				slots = "none, has left"
+			case at.Slots.Hi == at.Slots.Lo:
+				slots = "none, hands over"
+			}
+			t.row(strconv.Itoa(i), at.TaskManager, slots, at.Address)
 		}
 		if err := t.write(w); err != nil {
 			return err
