@@ -60,7 +60,6 @@ type job struct {
 
 	target     int           // most slots that the next attempt gets, as the core decided; 0 if the client's limit holds
 	moving     bool          // the attempt was ended by a move, so that its slots are reserved
-	gathered   bool          // the states were saved, or all workers got all of them, before the attempt ended
 	planned    int           // parallelism of the plan on record
 	scaleFrom  time.Duration // counted time from which the job may grow
 	saveFailed bool          // the job was to be scaled, and its state could not be saved
@@ -174,7 +173,7 @@ func (c *Core) place(j *job, shares []Share) {
 		taskManagers, ranges = append(taskManagers, k.taskManager), append(ranges, none)
 		placed = append(placed, wire.Placed{TaskManager: k.taskManager.Name, Slots: none})
 	}
-	j.info.Workers, j.target, j.moving, j.gathered = placed, 0, false, false
+	j.info.Workers, j.target, j.moving = placed, 0, false
 	c.moveJob(j, jobPlaced, j.starting())
 	j.workers = make([]*worker, len(taskManagers))
 	for i, n := range taskManagers {

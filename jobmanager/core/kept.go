@@ -107,33 +107,25 @@ func (r *Request) survives(o *Offer) bool {
 // placeSurvivors chooses slots as Place does, for a job with kept processes. The task managers of these
 // processes come first: each gets as many slots as the process had, or fewer if the job needs fewer or fewer
 // are free. The other slots are chosen by the policy. Spread uses task managers without a kept process
-// first. Avoided task managers are not preferred. With r.All each process gets a slot before others get more.
+// first. Avoided task managers are not preferred.
 func placeSurvivors(offers []Offer, fit []int, r Request) []int {
 	taken := make([]int, len(offers))
-	if r.All {
-		r.Slots -= min(r.Slots, oneEach(offers, fit, r, taken))
-		offers = slices.Clone(offers)
-		for i, n := range taken {
-			offers[i].Free -= n
-		}
-	}
 	own := slices.Clone(offers)
 	var survivors []int
 	for _, i := range fit {
 		if o := &own[i]; r.survives(o) && !o.Avoided {
-			o.Free = min(o.Free, r.Kept[o.ID].Hi-r.Kept[o.ID].Lo-taken[i])
+			o.Free = min(o.Free, r.Kept[o.ID].Hi-r.Kept[o.ID].Lo)
 			survivors = append(survivors, i)
 		}
 	}
 	slices.SortFunc(survivors, func(a, b int) int { return byRoom(own[a], own[b]) })
-	kept := make([]int, len(offers))
-	want := choose(own, [][]int{survivors}, r.Policy, r.Slots, kept)
+	want := choose(own, [][]int{survivors}, r.Policy, r.Slots, taken)
 
 	rest := slices.Clone(offers)
 	parts := make([][]int, 3) // offers without a process, those with one, and those that are avoided
 	for _, i := range fit {
 		o := &rest[i]
-		if o.Free -= kept[i]; o.Free == 0 {
+		if o.Free -= taken[i]; o.Free == 0 {
 			continue
 		}
 		k := 0
@@ -149,21 +141,10 @@ func placeSurvivors(offers []Offer, fit []int, r Request) []int {
 	}
 	more := make([]int, len(offers))
 	choose(rest, parts, r.Policy, want, more)
-	for i := range taken {
-		taken[i] += kept[i] + more[i]
+	for i, n := range more {
+		taken[i] += n
 	}
 	return taken
-}
-
-// oneEach adds a slot to taken for each task manager with a kept process, and returns their number.
-func oneEach(offers []Offer, fit []int, r Request, taken []int) (n int) {
-	for _, i := range fit {
-		if r.survives(&offers[i]) && !offers[i].Avoided {
-			taken[i]++
-			n++
-		}
-	}
-	return n
 }
 
 // hold records what a worker says that its process has kept of earlier attempts. It returns false if that

@@ -14,11 +14,10 @@ import (
 
 // TestPlaceSurvivors requires, of random offers and kept processes, that the task managers of the processes
 // get the slots that these had before others get any, and that everything that holds for Place otherwise does.
-// If each process has states that no other has, it requires a slot for each.
 func TestPlaceSurvivors(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		offers := drawOffers(t)
-		r := Request{Slots: rapid.IntRange(1, 20).Draw(t, "want"), Policy: Policy(rapid.IntRange(0, 1).Draw(t, "policy")), Kept: map[string]wire.SlotRange{}, All: rapid.Bool().Draw(t, "all")}
+		r := Request{Slots: rapid.IntRange(1, 20).Draw(t, "want"), Policy: Policy(rapid.IntRange(0, 1).Draw(t, "policy")), Kept: map[string]wire.SlotRange{}}
 		for _, o := range offers {
 			if n := rapid.IntRange(0, 5).Draw(t, "had"); n > 0 {
 				if rapid.Bool().Draw(t, "kept") {
@@ -27,14 +26,13 @@ func TestPlaceSurvivors(t *testing.T) {
 				r.Was += n
 			}
 		}
-		free, theirs, liked, each, best := 0, 0, 0, 0, make([]int, len(offers))
+		free, theirs, liked, best := 0, 0, 0, make([]int, len(offers))
 		for i, o := range offers {
 			free += o.Free
 			if had := r.Kept[o.ID]; !o.Avoided {
 				best[i] = min(o.Free, had.Hi-had.Lo)
 				liked += o.Free
 				theirs += best[i]
-				each += min(1, best[i])
 			}
 		}
 		before := slices.Clone(offers)
@@ -52,17 +50,10 @@ func TestPlaceSurvivors(t *testing.T) {
 			require.Positive(t, taken[s.Offer])
 			require.LessOrEqual(t, taken[s.Offer], offers[s.Offer].Free)
 		}
-		slots := r.Slots
-		if r.All {
-			slots = max(slots, each)
-		}
-		require.Equal(t, slots, next)
+		require.Equal(t, r.Slots, next)
 		avoided := 0
 		for i, o := range offers {
-			if r.All {
-				require.GreaterOrEqual(t, taken[i], min(1, best[i]), "%s must get a slot, as its process has states", o.ID)
-			}
-			if slots >= theirs {
+			if r.Slots >= theirs {
 				require.GreaterOrEqual(t, taken[i], best[i], "%s must get what its process had", o.ID)
 			} else {
 				require.LessOrEqual(t, taken[i], best[i], "%s must get no more than its process had", o.ID)
@@ -71,7 +62,7 @@ func TestPlaceSurvivors(t *testing.T) {
 				avoided += taken[i]
 			}
 		}
-		require.Equal(t, max(0, slots-liked), avoided, "avoided task managers get only the slots that others do not have")
+		require.Equal(t, max(0, r.Slots-liked), avoided, "avoided task managers get only the slots that others do not have")
 		order := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1)).Perm(len(offers))
 		shuffled := make([]Offer, len(offers))
 		for i, k := range order {

@@ -113,12 +113,11 @@ func (c *Core) movable(j *job, failed, gained bool) {
 			c.notScaled(j, false)
 			return
 		}
-		j.move, j.gathered = j.scaleTo(to), true
+		j.move = j.scaleTo(to)
 		c.moveAway(j)
 	case !j.saves() && (failed || !c.canGoOn(j)):
 		m.again = c.clock.Counted() + c.config.ScaleInterval
 	default:
-		j.gathered = !failed
 		c.moveAway(j)
 	}
 }

@@ -72,9 +72,6 @@ type Request struct {
 	// slots of the job that the process had. Was is the number of all slots that the job had then.
 	Kept map[string]wire.SlotRange
 	Was  int
-	// All says that each of these processes has states that no other has. So each gets a slot if its task
-	// manager has a free one, even if the job gets more than Slots, or Most, by that.
-	All bool
 }
 
 // fits reports whether the slots of an offer can be used for the request.
@@ -176,8 +173,7 @@ func named(names []string) string {
 // enough. It is a pure function. The share of each task manager does not depend on the order of
 // the offers. Each task manager gets at most one worker, with a contiguous range of the job's
 // slots. Workers are numbered in the order of the names of their task managers. If the job has kept
-// processes, placeSurvivors chooses the slots, and arrange the numbers; only Request.All makes the slots
-// more than Request.Slots.
+// processes, placeSurvivors chooses the slots, and arrange the numbers.
 //
 // Place takes O(n log n) time for n offers.
 func Place(offers []Offer, r Request) ([]Share, *Shortage) {

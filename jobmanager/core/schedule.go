@@ -130,7 +130,6 @@ func (c *Core) request(j *job) Request {
 	r := Request{Platform: j.spec.Platform, Policy: c.config.Policy}
 	r.Slots, r.Most = j.wants()
 	r.setKept(j.kept)
-	r.All = len(j.kept) > 0 && !j.gathered && j.remembers() && !j.resume.due
 	if j.spec.Resident {
 		r.Executable = j.spec.Artifact
 	}
