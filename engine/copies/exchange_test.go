@@ -224,8 +224,8 @@ func TestAwaitEnds(t *testing.T) {
 	require.True(t, g.xs[0].Settled("trees"), "Share must do nothing after Close")
 }
 
-// TestWorkersThatOnlyGive requires that workers which only give what they hold of the former attempt are asked for it, get no
-// copies, and may leave when the others have it.
+// TestWorkersThatOnlyGive requires that workers which only give what they hold of the former attempt are
+// asked for it, get no copies, and may leave when the others have it.
 func TestWorkersThatOnlyGive(t *testing.T) {
 	g := newGroup(t, 4, nil)
 	s := State{Queue: "means", Superstep: 1, Of: 9}
