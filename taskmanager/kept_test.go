@@ -314,22 +314,6 @@ func TestStopWithKept(t *testing.T) {
 	}
 }
 
-// TestLeaveWithKept requires that kept processes end when the task manager announces that it leaves, as it
-// gets no further attempts, even while it waits for the end of workers.
-func TestLeaveWithKept(t *testing.T) {
-	t.Parallel()
-	b := manage(t, newFakeJobManager(t), func(c *Config) { c.KeepFor, c.DrainWithin = time.Hour, time.Hour })
-	first, other := b.attempt("j", 1), b.attempt("other", 1)
-	first.deploy(t, "keep", 1)
-	first.keep(t)
-	other.deploy(t, "obey", 1)
-	b.cancel()
-	awaitProcessEnd(t, first.pid(t))
-	other.command(t, wire.WorkerCommand{Exit: &wire.Exit{}})
-	other.ended(t)
-	require.NoError(t, <-b.over)
-}
-
 // TestNoDirectoryAtHandover requires that a worker fails, and its process ends, if the task manager
 // cannot make its directory.
 func TestNoDirectoryAtHandover(t *testing.T) {

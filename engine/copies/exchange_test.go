@@ -267,8 +267,8 @@ func TestSpent(t *testing.T) {
 	}
 }
 
-// TestWorkersThatOnlyGive requires that workers which only give what they hold of the former attempt are asked for it, get no
-// copies, and may leave when the others have it.
+// TestWorkersThatOnlyGive requires that workers which only give what they hold of the former attempt are
+// asked for it, get no copies, and may leave when the others have it.
 func TestWorkersThatOnlyGive(t *testing.T) {
 	g := newGroup(t, 4, nil)
 	s := State{Queue: "means", Superstep: 1, Of: 9}
