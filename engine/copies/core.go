@@ -86,7 +86,10 @@ func (c *Core) Begin(s State) bool {
 
 // Repair makes the missing copies of the states from which an attempt continues.
 func (c *Core) Repair(from []Choice) {
-	for _, choice := range from {
+	if c.worker >= c.workers { // it only gives
+		return
+	}
+	for _, choice := range heldBelow(from, c.workers) {
 		c.Begin(choice.State)
 		for _, l := range choice.lacks(c.worker, c.workers, c.copies) {
 			c.copyTo(l.to, choice.State, l.piece)

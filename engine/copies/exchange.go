@@ -102,9 +102,7 @@ func New(cfg Config) (*Exchange, error) {
 		return nil, fmt.Errorf("exchange copies of the states of queues: %w", err)
 	}
 	x.mu.Lock()
-	if cfg.Worker < cfg.Sharing {
-		x.core.Repair(heldBelow(cfg.From, cfg.Sharing))
-	}
+	x.core.Repair(cfg.From)
 	x.mu.Unlock()
 	x.work.Go((&sharer{x: x}).run)
 	return x, nil

@@ -60,7 +60,7 @@ func (k *worker) startCopies(f *fiber) error {
 		x.links = append(x.links, &link{x: x, to: to})
 	}
 	k.exchange = x
-	x.core = copies.NewCore(k.d.Worker, len(k.d.Slots), k.d.Spec.Run.NumberOfCopies(), k.c.store, x.send, x.noteSettled)
+	x.core = copies.NewCore(k.d.Worker, k.sharing(), k.d.Spec.Run.NumberOfCopies(), k.c.store, x.send, x.noteSettled)
 	x.core.Repair(choices)
 	for _, choice := range choices {
 		parts := k.part().NeededParts(k.planOf(), choice.Queue, choice.Of-1)

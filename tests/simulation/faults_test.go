@@ -174,7 +174,7 @@ func (k *worker) survives() map[string]int {
 	if k.group == nil || k.d == nil || k.closed || k.d.Spec.Restart.Strategy != wire.RestartExponentialDelay {
 		return nil
 	}
-	if zero := k.group.members[0]; zero != nil && zero.exchange != nil && len(k.d.Slots) > 1 {
+	if zero := k.group.members[0]; zero != nil && zero.exchange != nil && k.sharing() > 1 {
 		return maps.Clone(zero.exchange.settled)
 	}
 	return nil

@@ -112,7 +112,7 @@ func (k *worker) lostPeer(peer int, how string) {
 
 const (
 	watchEvery    = 250 * time.Millisecond
-	peerDetection = 4 * time.Second
+	peerDetection = 1500 * time.Millisecond
 )
 
 // watch watches the silence of workers as long as something could make them silent.
@@ -190,7 +190,7 @@ func (k *worker) tell(to int, key gangKey, m gangMessage) {
 
 // tellAll sends a message to all other workers.
 func (k *worker) tellAll(key gangKey, m gangMessage) {
-	for i := range k.d.Slots {
+	for i := range k.sharing() {
 		if i != k.d.Worker {
 			k.tell(i, key, m)
 		}
@@ -207,7 +207,7 @@ func (k *worker) await(f *fiber, key gangKey, n int) ([]gangMessage, error) {
 
 // barrier waits until all workers have come to the same place.
 func (k *worker) barrier(f *fiber, queue string, step int) error {
-	if len(k.d.Slots) == 1 {
+	if k.sharing() == 1 {
 		return nil
 	}
 	come, go_ := gangKey{arrived, queue, step}, gangKey{released, queue, step}
@@ -216,7 +216,7 @@ func (k *worker) barrier(f *fiber, queue string, step int) error {
 		_, err := k.await(f, go_, 1)
 		return err
 	}
-	_, err := k.await(f, come, len(k.d.Slots)-1)
+	_, err := k.await(f, come, k.sharing()-1)
 	if err == nil {
 		k.tellAll(go_, gangMessage{})
 	}

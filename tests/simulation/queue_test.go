@@ -96,7 +96,7 @@ func (k *worker) runQueue(f *fiber, q *queue, input uint64) (*queueState, error)
 		}
 		w.checkState(k, q, s, "after it was restored")
 	}
-	b := task.Boundary{Several: len(k.d.Slots) > 1, Criterion: q.stopAt > 0, Saved: k.saver != nil || k.exchange != nil}
+	b := task.Boundary{Several: k.sharing() > 1, Criterion: q.stopAt > 0, Saved: k.saver != nil || k.exchange != nil}
 	for step := s.step + 1; !s.done; step++ {
 		if err := k.superstep(f, q, s, step); err != nil {
 			return nil, err
@@ -152,7 +152,7 @@ func (k *worker) superstep(f *fiber, q *queue, s *queueState, step int) error {
 // allReduce combines the contributions of all workers: worker 0 folds them.
 func (k *worker) allReduce(f *fiber, q *queue, s *queueState, step int) (uint64, error) {
 	mine := s.contributions(step)
-	if len(k.d.Slots) == 1 {
+	if k.sharing() == 1 {
 		return fold(mine), nil
 	}
 	to, back := gangKey{contribution, q.name, step}, gangKey{combined, q.name, step}
@@ -164,7 +164,7 @@ func (k *worker) allReduce(f *fiber, q *queue, s *queueState, step int) (uint64,
 		}
 		return uint64(all[0].word), nil
 	}
-	others, err := k.await(f, to, len(k.d.Slots)-1)
+	others, err := k.await(f, to, k.sharing()-1)
 	if err != nil {
 		return 0, err
 	}

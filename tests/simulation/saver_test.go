@@ -64,7 +64,7 @@ func (s *saver) start() {
 }
 
 // several reports whether the run has several processes.
-func (s *saver) several() bool { return len(s.k.d.Slots) > 1 }
+func (s *saver) several() bool { return s.k.sharing() > 1 }
 
 // due reports whether the state of a queue is to be written after a superstep.
 func (s *saver) due(queue string, step int) bool {

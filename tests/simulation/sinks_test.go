@@ -129,6 +129,9 @@ func (s *sinks) commit(f *fiber, k *worker) error {
 // parts returns the parts that the commit joins, in the order of the workers.
 func (s *sinks) parts(k *worker) (all []part, err error) {
 	for i, data := range k.commit.Outcomes {
+		if len(data) == 0 {
+			break // of a worker without slots, as all that follow
+		}
 		p := decoded[part](data)
 		if i > 0 && p.Attempt != all[0].Attempt {
 			return nil, fmt.Errorf("it was told to join parts of the attempts %d and %d", all[0].Attempt, p.Attempt)

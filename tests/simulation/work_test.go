@@ -64,6 +64,19 @@ func (k *worker) prepareSinks(f *fiber) (*wire.FromWorker, error) {
 	return &wire.FromWorker{Prepared: &wire.Prepared{Origin: from}}, nil
 }
 
+// sharing returns how many workers of the attempt have slots. They are the first.
+func (k *worker) sharing() (n int) {
+	for _, s := range k.d.Slots {
+		if s.Hi > s.Lo {
+			n++
+		}
+	}
+	return n
+}
+
+// gives reports whether the worker has no slots, and only gives what its process has kept.
+func (k *worker) gives() bool { return k.d != nil && k.d.Worker >= k.sharing() }
+
 // copying reports whether the worker copies states to others.
 func (k *worker) copying() bool {
 	return k.d.Mode == wire.RunMode && k.d.Keep && (len(k.d.Slots) > 1 || k.c.store.Size() > 0) && k.d.Spec.Run.NumberOfCopies() > 0
@@ -78,12 +91,17 @@ func (k *worker) run(f *fiber) (*wire.FromWorker, error) {
 	if err := k.connect(f); err != nil {
 		return nil, err
 	}
-	k.reportProgress(k.turn)
 	if err := k.joinCheckpoints(f); err != nil {
 		return nil, err
 	}
 	if err := k.startCopies(f); err != nil {
 		return nil, err
+	}
+	k.reportProgress(k.turn)
+	if k.gives() {
+		k.leftGang, k.gave = true, true
+		k.c.w.marks["a worker without slots gives what it has kept"]++
+		return &wire.FromWorker{Finished: &wire.Finished{}}, nil
 	}
 	if k.saver != nil {
 		k.saver.start()
@@ -215,7 +233,7 @@ func (k *worker) key() string { return fmt.Sprintf("job %s, attempt %d", k.d.Job
 
 // joinCheckpoints opens the checkpoints in the other workers.
 func (k *worker) joinCheckpoints(f *fiber) error {
-	if k.d.Spec.Run.Checkpoints == nil || k.d.Worker == 0 {
+	if k.d.Spec.Run.Checkpoints == nil || k.d.Worker == 0 || k.gives() {
 		return nil
 	}
 	from := k.origin

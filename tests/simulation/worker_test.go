@@ -104,6 +104,7 @@ type worker struct {
 	group    *group
 	inbox    map[gangKey][]gangMessage
 	leftGang bool
+	gave     bool // it has no slots, and has done what it had to
 	origin   *wire.Origin
 	from     map[string]*task.Cut // states from which queues continue
 	exchange *exchange
@@ -306,7 +307,11 @@ func (k *worker) release() {
 
 // leaveGroup closes the connections to the other workers.
 func (k *worker) leaveGroup() {
-	if k.group != nil {
+	switch {
+	case k.group == nil:
+	case k.gave && !k.c.dead: // the others do without it
+		k.group.left[k.d.Worker] = true
+	default:
 		k.group.reset(k)
 	}
 }
