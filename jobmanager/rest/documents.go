@@ -107,7 +107,7 @@ type Failure struct {
 type Placed struct {
 	TaskManager string `json:"task_manager"`
 	Lo          int    `json:"lo" doc:"first slot of the job that it is"`
-	Hi          int    `json:"hi" doc:"and the one after its last"`
+	Hi          int    `json:"hi" doc:"and the one after its last; equal to lo if the worker only gives what its process has kept"`
 }
 
 // Progress is the progress of a job.
