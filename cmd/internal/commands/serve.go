@@ -66,7 +66,7 @@ type JobManagerCommand struct {
 	MinFree     settings.Size `setting:"jobmanager.min-free" default:"64MiB" placeholder:"SIZE" help:"Disk space below which no jobs are taken, until there is a quarter more (default: ${default}); 0 for any."`
 	KeepJobs    int           `setting:"jobmanager.keep-jobs" default:"1000" placeholder:"N" help:"How many ended jobs are remembered (default: ${default})."`
 	Placement   string        `setting:"jobmanager.placement" enum:"pack,spread" default:"spread" placeholder:"POLICY" help:"pack jobs onto few task managers, or spread them (default: ${default})."`
-	Detection   time.Duration `setting:"jobmanager.detection" default:"1.5s" placeholder:"TIME" help:"How long a task manager may be silent before it counts as lost (default: ${default})."`
+	Detection   time.Duration `setting:"jobmanager.detection" default:"1.5s" placeholder:"TIME" help:"How long a task manager or a worker may be silent before it counts as lost (default: ${default})."`
 	Lease       time.Duration `setting:"jobmanager.lease" default:"16s" placeholder:"TIME" help:"How long task managers keep their workers running without a message from here, and so how long this process may be away (default: ${default})."`
 	Settle      time.Duration `setting:"jobmanager.settle" default:"5s" placeholder:"TIME" help:"How long slots and waiting jobs must not have changed before elastic jobs grow or shrink (default: ${default})."`
 	ScaleEvery  time.Duration `setting:"jobmanager.scale-every" default:"30s" placeholder:"TIME" help:"How long an elastic job runs at least before it gets more slots (default: ${default})."`
