@@ -90,6 +90,9 @@ func (j *workerJob) startCopies(ctx context.Context, s *wire.Start) error {
 	c.mu.Lock() // a request for states may come at any time
 	c.exchange = exchange
 	c.mu.Unlock()
+	if err := c.exchange.Inherit(ctx); err != nil {
+		return &workerError{wire.PeerFailure, err} // a worker that has the states is gone
+	}
 	part := task.Part{Worker: d.Worker, Slots: slotRanges(d)}
 	for _, choice := range choices {
 		parts := part.NeededParts(j.plan, choice.Queue, choice.Of-1)

@@ -95,17 +95,31 @@ func (c Choice) checkHolders(workers int) error {
 	return nil
 }
 
-// heldBelow returns the choices with the holders that are below a number.
+// heldBelow returns the choices with the holders that are below a number. A piece that none of these holds
+// has the worker that inherits it instead.
 func heldBelow(all []Choice, n int) []Choice {
 	below := slices.Clone(all)
 	for i := range below {
 		holders := make([][]int, len(all[i].Holders))
 		for piece, of := range all[i].Holders {
 			holders[piece] = slices.DeleteFunc(slices.Clone(of), func(w int) bool { return w >= n })
+			if len(holders[piece]) == 0 {
+				holders[piece] = []int{piece % n}
+			}
 		}
 		below[i].Holders = holders
 	}
 	return below
+}
+
+// inherits says for each piece of the choice whether a worker, which is below sharing, inherits it: because
+// only workers hold it that leave when the others have what they need.
+func (c Choice) inherits(worker, sharing int) []bool {
+	pieces := make([]bool, len(c.Holders))
+	for piece, of := range c.Holders {
+		pieces[piece] = slices.Min(of) >= sharing && piece%sharing == worker
+	}
+	return pieces
 }
 
 // lack is a copy of a piece that is missing.
@@ -116,7 +130,7 @@ type lack struct{ piece, to int }
 // the next workers that do not hold it.
 func (c Choice) lacks(worker, workers, copies int) (missing []lack) {
 	for i, of := range c.Holders {
-		if len(of) == 0 || of[0] != worker { // a piece that none of the workers holds is not repaired
+		if of[0] != worker {
 			continue
 		}
 		wanted := min(1+copies, workers) - len(of)

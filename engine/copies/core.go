@@ -84,7 +84,18 @@ func (c *Core) Begin(s State) bool {
 	return true
 }
 
-// Repair makes the missing copies of the states from which an attempt continues.
+// Expect says that copies of the states from which an attempt continues may be missing. They are under way
+// until every worker has called Repair for them.
+func (c *Core) Expect(from []Choice) {
+	for _, choice := range from {
+		if c.worker < c.workers {
+			c.Begin(choice.State)
+		}
+	}
+}
+
+// Repair makes the missing copies of states from which an attempt continues. The Store holds all pieces that
+// the worker is to send.
 func (c *Core) Repair(from []Choice) {
 	if c.worker >= c.workers { // it only gives
 		return

@@ -6,6 +6,7 @@
 //	for each attempt of the job {
 //		choices := copies.Choose(held)           // held[w] has store.Held() of worker w
 //		x, err := copies.New(copies.Config{Store: store, From: choices, …})
+//		err = x.Inherit(ctx)                     // pieces that only workers hold which leave soon
 //		for each choice {
 //			pieces, err := x.Fetch(ctx, choice, needed)
 //			…                                    // the queue continues after choice.Superstep

@@ -27,7 +27,7 @@ type Config struct {
 	Worker  int // number of this worker, from 0
 	Workers int // number of all workers
 	// Sharing is the number of workers that share states and hold copies, the first; 0 means all. The
-	// others only give what they hold of From.
+	// others only give what they hold of From, and leave when the first have called Inherit.
 	Sharing int
 	Attempt uint32 // number of the attempt of the job; connections of other attempts are refused
 
@@ -80,7 +80,7 @@ type shared struct {
 }
 
 // New begins to exchange copies. The Exchange of an earlier attempt with the same Store must be
-// closed. The caller must close the Exchange.
+// closed. The caller must close the Exchange. If some workers only give, the others must call Inherit.
 func New(cfg Config) (*Exchange, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
@@ -94,7 +94,7 @@ func New(cfg Config) (*Exchange, error) {
 			x.links[w] = &link{x: x, to: w, wake: make(chan struct{}, 1)}
 		}
 	}
-	cfg.Store.Keep(cfg.From, cfg.Worker)
+	cfg.Store.Keep(heldBelow(cfg.From, cfg.Sharing), cfg.Worker)
 	var err error
 	x.endpoint, err = cfg.Port.Open(peerlink.Endpoint{Kind: peerlink.Copies, Epoch: cfg.Attempt, Serve: x.serve})
 	if err != nil {
@@ -102,7 +102,8 @@ func New(cfg Config) (*Exchange, error) {
 		return nil, fmt.Errorf("exchange copies of the states of queues: %w", err)
 	}
 	x.mu.Lock()
-	x.core.Repair(cfg.From)
+	x.core.Expect(cfg.From)
+	x.core.Repair(slices.DeleteFunc(slices.Clone(cfg.From), x.hasHeirloom))
 	x.mu.Unlock()
 	x.work.Go((&sharer{x: x}).run)
 	return x, nil

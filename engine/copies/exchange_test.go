@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -279,6 +280,7 @@ func TestWorkersThatOnlyGive(t *testing.T) {
 	n.change = func(_ int, c *Config) { c.Sharing = 2 }
 	n.start(choices)
 	for w := range 2 {
+		require.NoError(t, n.xs[w].Inherit(soon(t)))
 		n.requireFetched(w, choices[0])
 	}
 	n.lose(2)
@@ -294,5 +296,37 @@ func TestWorkersThatOnlyGive(t *testing.T) {
 	}
 	for w := 2; w < 4; w++ {
 		require.NotEqual(t, s, n.stores[w].Held()[0].State)
+	}
+}
+
+// TestStatesOutliveWorkersThatOnlyGive lets workers leave that only give, and were the only ones to hold some
+// pieces. No further state is shared. One loss among the others must not lose the state, and all of them must
+// have it if they are to.
+func TestStatesOutliveWorkersThatOnlyGive(t *testing.T) {
+	const all, sharing = 6, 3
+	g := newGroup(t, all, nil)
+	s := State{Queue: "means", Superstep: 4, Ended: true, Of: 13}
+	g.shareAll(s)
+	choices := Choose(g.held(0, 1, 2, 3, 4, 5))
+	n := g.next([]int{0, 1, 2, 3, 4, 5})
+	n.change = func(_ int, c *Config) { c.Sharing = sharing }
+	n.start(choices)
+	for w := range sharing {
+		require.NoError(t, n.xs[w].Inherit(soon(t)))
+	}
+	for w := sharing; w < all; w++ {
+		n.lose(w)
+	}
+	require.NoError(t, n.xs[0].Await(soon(t), s.Queue))
+	for lost := range sharing {
+		left := slices.DeleteFunc([]int{0, 1, 2}, func(w int) bool { return w == lost })
+		require.Len(t, Choose(n.held(left...)), 1, "without worker %d", lost)
+	}
+	_, err := n.xs[0].Gather(soon(t), noQueue)
+	require.NoError(t, err)
+	for w := range sharing {
+		require.Len(t, n.stores[w].Held(), 1)
+		require.Len(t, n.stores[w].Held()[0].Pieces, s.Of, "worker %d", w)
+		n.requireFetched(w, choices[0])
 	}
 }

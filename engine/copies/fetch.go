@@ -51,6 +51,38 @@ func (x *Exchange) Fetch(ctx context.Context, c Choice, needed []bool) ([][]byte
 	return f.pieces, nil
 }
 
+// Inherit makes this worker hold pieces of Config.From that only workers hold which leave, so that the states
+// are not lost with them. The other workers that share states hold the rest of these pieces. Until all have
+// called Inherit, these states are not Settled. It fails as Fetch does.
+func (x *Exchange) Inherit(ctx context.Context) error {
+	for _, c := range x.cfg.From {
+		if !x.hasHeirloom(c) {
+			continue
+		}
+		pieces, err := x.Fetch(ctx, c, c.inherits(x.cfg.Worker, x.cfg.Sharing))
+		if err != nil {
+			return err
+		}
+		for number, data := range pieces {
+			if data == nil {
+				continue
+			}
+			if err := x.cfg.Store.Put(c.State, number, data); err != nil {
+				return fmt.Errorf("keep a piece of the state of %s: %w", c.State, err)
+			}
+		}
+		x.mu.Lock()
+		x.core.Repair([]Choice{c})
+		x.mu.Unlock()
+	}
+	return nil
+}
+
+// hasHeirloom reports whether this worker inherits a piece of a state.
+func (x *Exchange) hasHeirloom(c Choice) bool {
+	return slices.Contains(c.inherits(x.cfg.Worker, x.cfg.Sharing), true)
+}
+
 // enter makes Close wait until work.Done is called. It returns false if the Exchange is closed.
 func (x *Exchange) enter() bool {
 	x.mu.Lock()
