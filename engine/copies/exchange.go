@@ -94,7 +94,7 @@ func New(cfg Config) (*Exchange, error) {
 			x.links[w] = &link{x: x, to: w, wake: make(chan struct{}, 1)}
 		}
 	}
-	cfg.Store.Keep(heldBelow(cfg.From, cfg.Sharing), cfg.Worker)
+	cfg.Store.Keep(cfg.From, cfg.Worker, cfg.Sharing)
 	var err error
 	x.endpoint, err = cfg.Port.Open(peerlink.Endpoint{Kind: peerlink.Copies, Epoch: cfg.Attempt, Serve: x.serve})
 	if err != nil {
@@ -103,7 +103,7 @@ func New(cfg Config) (*Exchange, error) {
 	}
 	x.mu.Lock()
 	x.core.Expect(cfg.From)
-	x.core.Repair(slices.DeleteFunc(slices.Clone(cfg.From), x.hasHeirloom))
+	x.core.Repair(slices.DeleteFunc(slices.Clone(cfg.From), x.inheritsAny))
 	x.mu.Unlock()
 	x.work.Go((&sharer{x: x}).run)
 	return x, nil

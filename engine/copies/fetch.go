@@ -56,10 +56,10 @@ func (x *Exchange) Fetch(ctx context.Context, c Choice, needed []bool) ([][]byte
 // called Inherit, these states are not Settled. It fails as Fetch does.
 func (x *Exchange) Inherit(ctx context.Context) error {
 	for _, c := range x.cfg.From {
-		if !x.hasHeirloom(c) {
+		if !x.inheritsAny(c) {
 			continue
 		}
-		pieces, err := x.Fetch(ctx, c, c.inherits(x.cfg.Worker, x.cfg.Sharing))
+		pieces, err := x.Fetch(ctx, c, c.Inherits(x.cfg.Worker, x.cfg.Sharing))
 		if err != nil {
 			return err
 		}
@@ -78,9 +78,9 @@ func (x *Exchange) Inherit(ctx context.Context) error {
 	return nil
 }
 
-// hasHeirloom reports whether this worker inherits a piece of a state.
-func (x *Exchange) hasHeirloom(c Choice) bool {
-	return slices.Contains(c.inherits(x.cfg.Worker, x.cfg.Sharing), true)
+// inheritsAny reports whether this worker inherits a piece of a state.
+func (x *Exchange) inheritsAny(c Choice) bool {
+	return slices.Contains(c.Inherits(x.cfg.Worker, x.cfg.Sharing), true)
 }
 
 // enter makes Close wait until work.Done is called. It returns false if the Exchange is closed.

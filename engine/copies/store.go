@@ -124,8 +124,9 @@ func (s *Store) Size() int64 {
 
 // Keep drops all states but the given ones, from which an attempt continues. These are complete.
 // What was known about others is forgotten, as the attempt may do supersteps again.
-// The first holder of a piece counts as the worker that has shared it.
-func (s *Store) Keep(choices []Choice, worker int) {
+// The first holder of a piece counts as the worker that has shared it, among the first workers, of the
+// number sharing; if none of these holds the piece, it is the one that inherits it.
+func (s *Store) Keep(choices []Choice, worker, sharing int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for queue, q := range s.queues {
@@ -138,7 +139,7 @@ func (s *Store) Keep(choices []Choice, worker int) {
 			delete(s.queues, queue)
 		}
 	}
-	for _, c := range choices {
+	for _, c := range heldBelow(choices, sharing) {
 		s.known(s.shelf(c.Queue), c.State)
 		for number, of := range c.Holders {
 			if p := s.find(c.State, number); p != nil {

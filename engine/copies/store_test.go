@@ -128,7 +128,7 @@ func TestStoreKeeps(t *testing.T) {
 		}
 	}
 	s.Complete(state("means", 5))
-	s.Keep([]Choice{{state("trees", 4), nil}, {state("sums", 7), nil}}, 0)
+	s.Keep([]Choice{{state("trees", 4), nil}, {state("sums", 7), nil}}, 0, 1)
 	require.Equal(t, []Held{{state("trees", 4), []int{1}}}, s.Held())
 	require.Equal(t, int64(5), s.Size())
 	for _, old := range []State{state("trees", 3), state("sums", 6)} {

@@ -54,14 +54,17 @@ func (k *worker) startCopies(f *fiber) error {
 	if !k.copying() {
 		return nil
 	}
-	k.c.store.Keep(choices, k.d.Worker)
+	k.c.store.Keep(choices, k.d.Worker, k.sharing())
 	x := &exchange{k: k, begun: make(map[string]int), settled: make(map[string]int)}
 	for to := range k.d.Slots {
 		x.links = append(x.links, &link{x: x, to: to})
 	}
 	k.exchange = x
 	x.core = copies.NewCore(k.d.Worker, k.sharing(), k.d.Spec.Run.NumberOfCopies(), k.c.store, x.send, x.noteSettled)
-	x.core.Repair(choices)
+	x.core.Expect(choices)
+	if err := x.inherit(f, choices); err != nil {
+		return err
+	}
 	for _, choice := range choices {
 		parts := k.part().NeededParts(k.planOf(), choice.Queue, choice.Of-1)
 		needed := append([]bool{slices.Contains(parts, true)}, parts...)
@@ -80,6 +83,28 @@ func (k *worker) startCopies(f *fiber) error {
 			return clusterFault(fmt.Errorf("the state of %s that was kept in memory: %w", choice.State, err))
 		}
 		k.from[choice.Queue] = cut
+	}
+	return nil
+}
+
+// inherit makes the worker hold the pieces that only workers without slots hold, and repairs the states.
+func (x *exchange) inherit(f *fiber, choices []copies.Choice) error {
+	for _, c := range choices {
+		if x.k.gives() {
+			return nil
+		}
+		pieces, err := x.fetch(f, c, c.Inherits(x.k.d.Worker, x.k.sharing()))
+		if err != nil {
+			return err
+		}
+		for number, data := range pieces {
+			if data != nil {
+				if err := x.k.c.store.Put(c.State, number, data); err != nil {
+					x.k.c.w.violated("a piece cannot be kept: %v", err)
+				}
+			}
+		}
+		x.core.Repair([]copies.Choice{c})
 	}
 	return nil
 }
