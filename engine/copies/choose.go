@@ -95,9 +95,9 @@ func (c Choice) checkHolders(workers int) error {
 	return nil
 }
 
-// heldBelow returns the choices with the holders that are below a number. A piece that none of these holds
+// HeldBelow returns the choices with the holders that are below a number. A piece that none of these holds
 // has the worker that inherits it instead.
-func heldBelow(all []Choice, n int) []Choice {
+func HeldBelow(all []Choice, n int) []Choice {
 	below := slices.Clone(all)
 	for i := range below {
 		holders := make([][]int, len(all[i].Holders))
@@ -112,9 +112,9 @@ func heldBelow(all []Choice, n int) []Choice {
 	return below
 }
 
-// inherits says for each piece of the choice whether a worker, which is below sharing, inherits it: because
+// Inherits says for each piece of the choice whether a worker, which is below sharing, inherits it: because
 // only workers hold it that leave when the others have what they need.
-func (c Choice) inherits(worker, sharing int) []bool {
+func (c Choice) Inherits(worker, sharing int) []bool {
 	pieces := make([]bool, len(c.Holders))
 	for piece, of := range c.Holders {
 		pieces[piece] = slices.Min(of) >= sharing && piece%sharing == worker

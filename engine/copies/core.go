@@ -100,7 +100,7 @@ func (c *Core) Repair(from []Choice) {
 	if c.worker >= c.workers { // it only gives
 		return
 	}
-	for _, choice := range heldBelow(from, c.workers) {
+	for _, choice := range HeldBelow(from, c.workers) {
 		c.Begin(choice.State)
 		for _, l := range choice.lacks(c.worker, c.workers, c.copies) {
 			c.copyTo(l.to, choice.State, l.piece)

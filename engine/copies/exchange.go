@@ -94,7 +94,7 @@ func New(cfg Config) (*Exchange, error) {
 			x.links[w] = &link{x: x, to: w, wake: make(chan struct{}, 1)}
 		}
 	}
-	cfg.Store.Keep(heldBelow(cfg.From, cfg.Sharing), cfg.Worker)
+	cfg.Store.Keep(HeldBelow(cfg.From, cfg.Sharing), cfg.Worker)
 	var err error
 	x.endpoint, err = cfg.Port.Open(peerlink.Endpoint{Kind: peerlink.Copies, Epoch: cfg.Attempt, Serve: x.serve})
 	if err != nil {

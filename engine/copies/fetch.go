@@ -59,7 +59,7 @@ func (x *Exchange) Inherit(ctx context.Context) error {
 		if !x.hasHeirloom(c) {
 			continue
 		}
-		pieces, err := x.Fetch(ctx, c, c.inherits(x.cfg.Worker, x.cfg.Sharing))
+		pieces, err := x.Fetch(ctx, c, c.Inherits(x.cfg.Worker, x.cfg.Sharing))
 		if err != nil {
 			return err
 		}
@@ -80,7 +80,7 @@ func (x *Exchange) Inherit(ctx context.Context) error {
 
 // hasHeirloom reports whether this worker inherits a piece of a state.
 func (x *Exchange) hasHeirloom(c Choice) bool {
-	return slices.Contains(c.inherits(x.cfg.Worker, x.cfg.Sharing), true)
+	return slices.Contains(c.Inherits(x.cfg.Worker, x.cfg.Sharing), true)
 }
 
 // enter makes Close wait until work.Done is called. It returns false if the Exchange is closed.

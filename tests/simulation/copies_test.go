@@ -54,14 +54,19 @@ func (k *worker) startCopies(f *fiber) error {
 	if !k.copying() {
 		return nil
 	}
-	k.c.store.Keep(choices, k.d.Worker)
+	k.c.store.Keep(copies.HeldBelow(choices, k.sharing()), k.d.Worker)
 	x := &exchange{k: k, begun: make(map[string]int), settled: make(map[string]int)}
 	for to := range k.d.Slots {
 		x.links = append(x.links, &link{x: x, to: to})
 	}
 	k.exchange = x
 	x.core = copies.NewCore(k.d.Worker, k.sharing(), k.d.Spec.Run.NumberOfCopies(), k.c.store, x.send, x.noteSettled)
-	x.core.Repair(choices)
+	x.core.Expect(choices)
+	for _, choice := range choices {
+		if err := x.inherit(f, choice); err != nil {
+			return err
+		}
+	}
 	for _, choice := range choices {
 		parts := k.part().NeededParts(k.planOf(), choice.Queue, choice.Of-1)
 		needed := append([]bool{slices.Contains(parts, true)}, parts...)
@@ -81,6 +86,29 @@ func (k *worker) startCopies(f *fiber) error {
 		}
 		k.from[choice.Queue] = cut
 	}
+	return nil
+}
+
+// inherit holds the pieces of a state that only workers hold which leave, and repairs its copies; see
+// Exchange.Inherit.
+func (x *exchange) inherit(f *fiber, c copies.Choice) error {
+	needed := c.Inherits(x.k.d.Worker, x.k.sharing())
+	if slices.Contains(needed, true) {
+		pieces, err := x.fetch(f, c, needed)
+		if err != nil {
+			return err
+		}
+		for i, piece := range pieces {
+			if !needed[i] {
+				continue
+			}
+			if err := x.k.c.store.Put(c.State, i, piece); err != nil {
+				return clusterFault(err)
+			}
+		}
+		x.k.c.w.marks["a worker inherits pieces of a state"]++
+	}
+	x.core.Repair([]copies.Choice{c})
 	return nil
 }
 
