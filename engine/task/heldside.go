@@ -76,17 +76,26 @@ func (s *sideInput) prefill(records []arrow.Record) error {
 	return nil
 }
 
-// holdSides keeps the complete side inputs of a run that has failed. mu is held.
+// holdSides keeps the complete side inputs of a run that has failed. Those that no subtask here reads stay as
+// an earlier run has left them: this process may be the only one that has them. mu is held.
 func (k *Retained) holdSides(r *run) {
 	held := make(map[sideKey][]arrow.Record)
 	for i, s := range r.receivers.sides {
-		if e := &r.plan.Edges[i]; s != nil && r.mayHold(e) {
-			if records, ok := s.complete(); ok {
-				for _, rows := range records {
-					rows.Retain()
-				}
-				held[keyOf(e)] = slices.Clone(records)
+		e := &r.plan.Edges[i]
+		if !r.mayHold(e) {
+			continue
+		}
+		key := keyOf(e)
+		if s == nil {
+			if before, there := k.sides[key]; there {
+				held[key] = before
+				delete(k.sides, key)
 			}
+		} else if records, ok := s.complete(); ok {
+			for _, rows := range records {
+				rows.Retain()
+			}
+			held[key] = slices.Clone(records)
 		}
 	}
 	k.releaseSides()

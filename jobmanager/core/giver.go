@@ -10,9 +10,9 @@ import (
 // giver: a worker of that attempt, behind all others, that has no slots. It sends the rows of queues and the
 // states that it has kept to the workers that need them, and has finished then. So a job that is scaled
 // down, or leaves a task manager, makes nothing again that is still there. A giver is deployed, prepared and
-// started like all workers, and its loss before it has finished is the loss of the attempt. It gets the
-// command to exit when it has finished and all others have begun to run, and have thus fetched their states.
-// From then on the attempt goes on without it (wire.Placed.Left).
+// started like all workers. It gets the command to exit when it has finished and all others have begun to run,
+// and have thus fetched their states. From then on the attempt goes on without it (wire.Placed.Left). Its loss
+// before that is the loss of the attempt, as a worker that still fetches states would ask it for ever.
 
 // gives reports whether the worker is a giver.
 func (w *worker) gives() bool { return w.mode == wire.RunMode && w.slots == 0 }
@@ -38,11 +38,16 @@ func (j *job) running() (n int) {
 	return n
 }
 
+// haveBegun reports whether all workers with slots have begun to run, and need no states any more.
+func (j *job) haveBegun() bool {
+	return !slices.ContainsFunc(j.workers, func(w *worker) bool {
+		return !w.gives() && w.progress == nil && w.state == WorkerRunning
+	})
+}
+
 // leaveGivers tells those givers of a job to exit that are not needed any more.
 func (c *Core) leaveGivers(j *job) {
-	if j.info.State != wire.JobRunning || slices.ContainsFunc(j.workers, func(w *worker) bool {
-		return !w.gives() && w.progress == nil && w.state == WorkerRunning
-	}) {
+	if j.info.State != wire.JobRunning || !j.haveBegun() {
 		return
 	}
 	left := false

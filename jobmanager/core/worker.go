@@ -279,7 +279,7 @@ func (c *Core) workerGone(w *worker, e workerEvent, f *wire.Failure, how ending)
 		w.awaited = false
 		w.job.awaited--
 	}
-	left := w.gives() && before == WorkerFinished && w.ref.Attempt == w.job.info.Attempt
+	left := w.gives() && before == WorkerFinished && w.ref.Attempt == w.job.info.Attempt && w.job.haveBegun()
 	if left && c.giverLeft(w) {
 		c.record(w.job, false)
 	}
