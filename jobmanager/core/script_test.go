@@ -555,6 +555,9 @@ func messageText(m wire.ToTaskManager) string {
 		return fmt.Sprintf("refused%s: %s", map[bool]string{true: " for good"}[m.Refused.Final], m.Refused.Reason)
 	case m.Deploy != nil:
 		d := m.Deploy
+		if d.Silence <= 0 {
+			return fmt.Sprintf("deploy %s, which may be silent for %s", d.WorkerRef, d.Silence)
+		}
 		return fmt.Sprintf("deploy %s on %s%s, slots %v, memory %d, listens on %s%s%s", d.WorkerRef, d.TaskManager,
 			map[wire.WorkerMode]string{wire.ResolveMode: " to resolve", wire.CommitMode: " to commit"}[d.Mode], d.Slots, d.Memory, d.Listen,
 			map[bool]string{true: ", resumes"}[d.Resume], map[bool]string{true: ", may be kept"}[d.Keep])
