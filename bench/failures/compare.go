@@ -70,33 +70,48 @@ type run struct {
 	Simulated float64 `json:"simulated"`
 }
 
-// measure measures the costs of the job, and runs it with injected failures.
-func (o *options) measure(ctx context.Context, progress io.Writer) (m *measured, err error) {
+// withCluster calls f with a cluster and a directory for files, and ends the cluster.
+func (o *options) withCluster(ctx context.Context, f func(c *cluster, dir string) error) (err error) {
 	dir, err := os.MkdirTemp(o.Dir, "superstep-bench-")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	command := o.Superstep
 	if command == "" {
 		command = filepath.Join(dir, "superstep")
 		if out, err := exec.CommandContext(ctx, "go", "build", "-o", command, "github.com/superstep-ml/superstep/cmd/superstep").CombinedOutput(); err != nil {
-			return nil, fmt.Errorf("go build: %w: %s", err, out)
+			return fmt.Errorf("go build: %w: %s", err, out)
 		}
 	}
 	c, err := startCluster(ctx, command, dir)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { err = errors.Join(err, c.close()) }()
-	s := &session{cluster: c, options: o, dir: dir, progress: progress, measured: measured{CPUs: runtime.NumCPU()}}
+	return f(c, dir)
+}
+
+// measure measures the costs of the job, and runs it with injected failures.
+func (o *options) measure(ctx context.Context, progress io.Writer) (m *measured, err error) {
+	err = o.withCluster(ctx, func(c *cluster, dir string) error {
+		s := &session{cluster: c, options: o, dir: dir, progress: progress, measured: measured{CPUs: runtime.NumCPU()}}
+		m = &s.measured
+		return s.measure(ctx)
+	})
+	return m, err
+}
+
+// measure measures the costs of the job, and runs it with injected failures.
+func (s *session) measure(ctx context.Context) error {
+	o := s.options
 	if err := s.calibrate(ctx); err != nil {
-		return nil, fmt.Errorf("measure the costs of the job: %w", err)
+		return fmt.Errorf("measure the costs of the job: %w", err)
 	}
 	for round := range o.Rounds {
 		for _, r := range o.turns(round) {
 			if err := s.run(ctx, r); err != nil {
-				return nil, err
+				return err
 			}
 		}
 	}
@@ -106,7 +121,7 @@ func (o *options) measure(ctx context.Context, progress io.Writer) (m *measured,
 	}
 	lo, hi := slices.Min(means)/1.5, slices.Max(means)*1.5
 	s.Expected = simulated(s.variants(), spread(lo, hi, 25), o.Jobs, o.Seed)
-	return &s.measured, nil
+	return nil
 }
 
 // turns returns the runs of a round.

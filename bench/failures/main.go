@@ -35,6 +35,7 @@ type options struct {
 	Rows      int64           `default:"200000" help:"Rows of the job on the cluster."`
 	State     int             `default:"1000000" help:"Numbers in its state."`
 	Longest   time.Duration   `default:"45s" help:"Leave out runs that take longer by the simulation."`
+	Overhead  int             `placeholder:"ROUNDS" help:"Measure instead, in this many rounds, what copies and checkpoints cost k-means, logistic regression and boosted trees."`
 }
 
 // Validate is called by kong.
@@ -42,6 +43,8 @@ func (o *options) Validate() error {
 	switch {
 	case o.Jobs < 1 || o.Rounds < 1 || o.Rows < 1 || o.Steps < 2 || o.Every < 1 || o.State < 8 || o.Pause < 0 || o.Longest <= 0:
 		return errors.New("want at least 1 of --jobs, --rounds, --rows and --every, 2 --steps, 8 numbers of --state, and times of --pause and --longest that are not negative")
+	case o.Overhead == 1 || o.Overhead < 0:
+		return errors.New("--overhead: an interval needs at least 2 rounds")
 	case len(o.Means) == 0 || slices.Min(o.Means) <= 0:
 		return errors.New("--mtbf: want positive times")
 	case o.From != "" && (o.Simulate || o.JSON != ""):
@@ -58,7 +61,7 @@ type results struct {
 }
 
 func main() {
-	engine.WorkerMain(job)
+	engine.WorkerMain(job, training)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	var o options
@@ -70,6 +73,9 @@ func main() {
 }
 
 func (o *options) run(ctx context.Context) (err error) {
+	if o.Overhead > 0 {
+		return o.overhead(ctx, os.Stdout)
+	}
 	r := new(results)
 	if o.From != "" {
 		if r, err = readResults(o.From); err != nil {

@@ -27,7 +27,7 @@ func TestSavepointAndDrain(t *testing.T) {
 
 	checkpoints, savepoint := filepath.Join(dir, "checkpoints"), filepath.Join(dir, "savepoint")
 	c := m.start("--steps", "500", "--pause", "3ms", "--parallelism", "2", "--checkpoint-dir", checkpoints, "--checkpoint-every", "1h")
-	m.runs(c, 1)
+	m.reaches(c, 1) // before, a savepoint has no queue
 	var jobs []struct {
 		ID       string
 		State    string
@@ -86,4 +86,29 @@ func TestSavepointAndDrain(t *testing.T) {
 	longer := programs.Execute(t, nil, path, "--steps", "510", "--progress", "plain", "--from", savepoint)
 	require.Zero(t, longer.Code, longer.Stderr)
 	says(t, longer.Stderr, "unlike the run that wrote the savepoint: its run had other arguments: Pause, Steps")
+}
+
+// TestSavepointBeforeTheFirstSuperstep makes a savepoint of a job that is in its first superstep. A run
+// from there must have the result of an undisturbed run.
+func TestSavepointBeforeTheFirstSuperstep(t *testing.T) {
+	t.Parallel()
+	m := startShortTimeouts(t)
+	dir := t.TempDir()
+	path := programs.Build(t, "./tests/clusterjobs")
+	undisturbed := programs.Execute(t, nil, path, "--steps", "20", "--progress", "off")
+	require.Zero(t, undisturbed.Code, undisturbed.Stderr)
+
+	savepoint := filepath.Join(dir, "savepoint")
+	c := m.start("--steps", "20", "--pause", "1h", "--parallelism", "2", "--checkpoint-dir", filepath.Join(dir, "checkpoints"), "--checkpoint-every", "1h")
+	m.runs(c, 1)
+	id := m.jobs()[0].ID
+	got := m.client("savepoint", id, savepoint)
+	require.Zero(t, got.Code, got.Stderr)
+	says(t, got.Stdout, id+" is saved in "+savepoint, "no queue has done a superstep: a run from here begins at superstep 1")
+	require.Zero(t, m.client("cancel", id).Code)
+	require.NotZero(t, c.wait(t, waitLimit))
+
+	continued := programs.Execute(t, nil, path, "--steps", "20", "--parallelism", "3", "--progress", "off", "--from", savepoint)
+	require.Zero(t, continued.Code, continued.Stderr)
+	require.Equal(t, undisturbed.Stdout, continued.Stdout)
 }

@@ -33,6 +33,9 @@ func (c *savepointCommand) Run(ctx context.Context, s *Streams) error {
 			return err
 		}
 		text := fmt.Sprintf("%s is saved in %s\n", reply.Job, place)
+		if len(reply.Checkpoint.Queues) == 0 {
+			text += "no queue has done a superstep: a run from here begins at superstep 1\n"
+		}
 		for _, q := range reply.Checkpoint.Queues {
 			text += fmt.Sprintf("queue %q: superstep %d", q.Name, q.Superstep)
 			if q.Ended {
