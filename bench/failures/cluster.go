@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// Size of the cluster. A job on all slots has one worker process on each task manager.
+// Size of the cluster for jobs whose workers are killed. A job on all slots has one worker process on each task manager.
 const (
 	taskManagers = 2
 	slots        = 2
@@ -33,6 +33,7 @@ const (
 // cluster is a cluster of processes on this machine: a job manager and its task managers, which
 // start the workers of jobs.
 type cluster struct {
+	superstep      string // the executable
 	address, token string
 	manager        *exec.Cmd
 	output         transcript
@@ -45,12 +46,12 @@ var ready = regexp.MustCompile(`(?m)^cluster at (\S+):`)
 
 // startCluster starts a cluster by the executable superstep, whose files lie in dir. The caller
 // must call close.
-func startCluster(ctx context.Context, superstep, dir string) (*cluster, error) {
+func startCluster(ctx context.Context, superstep, dir string, taskManagers, slots int) (*cluster, error) {
 	if runtime.GOOS != "linux" {
 		return nil, fmt.Errorf("workers are found in /proc of Linux, and this is %s: use --simulate", runtime.GOOS)
 	}
 	life, stop := context.WithCancel(ctx)
-	c := &cluster{token: filepath.Join(dir, "token"), stop: stop}
+	c := &cluster{superstep: superstep, token: filepath.Join(dir, "token"), stop: stop}
 	c.manager = exec.CommandContext(life, superstep, "dev", "--taskmanagers", strconv.Itoa(taskManagers), "--slots", strconv.Itoa(slots),
 		"--listen", "127.0.0.1:0", "--http", "off", "--dir", filepath.Join(dir, "cluster"), "--token-file", c.token, "--log-level", "warn")
 	c.manager.Stdout, c.manager.Stderr = &c.output, &c.output
@@ -59,14 +60,14 @@ func startCluster(ctx context.Context, superstep, dir string) (*cluster, error) 
 		stop()
 		return nil, fmt.Errorf("start a cluster: %w", err)
 	}
-	if err := c.await(ctx); err != nil {
+	if err := c.await(ctx, taskManagers); err != nil {
 		return nil, errors.Join(fmt.Errorf("start a cluster: %w\n%s", err, c.output.tail()), c.close())
 	}
 	return c, nil
 }
 
 // await waits until the cluster is ready.
-func (c *cluster) await(ctx context.Context) error {
+func (c *cluster) await(ctx context.Context, taskManagers int) error {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	err := poll(ctx, func() (bool, error) {
@@ -98,6 +99,11 @@ func (c *cluster) close() error {
 // kill kills a worker by SIGKILL: the one on the given task manager. It returns false if there is
 // none, as nothing runs or the job is just being restarted.
 func (c *cluster) kill(taskManager int) (bool, error) {
+	return c.signal(taskManager, syscall.SIGKILL)
+}
+
+// signal sends a signal to a worker: the one on the given task manager. It returns false if there is none.
+func (c *cluster) signal(taskManager int, sig syscall.Signal) (bool, error) {
 	workers, err := children(c.managers[taskManager])
 	if err != nil {
 		return false, err
@@ -106,10 +112,10 @@ func (c *cluster) kill(taskManager int) (bool, error) {
 	for _, pid := range workers {
 		process, err := os.FindProcess(pid)
 		if err == nil {
-			err = process.Kill()
+			err = process.Signal(sig)
 		}
 		if err != nil && !errors.Is(err, os.ErrProcessDone) {
-			return hit, fmt.Errorf("kill worker %d: %w", pid, err)
+			return hit, fmt.Errorf("%v of worker %d: %w", sig, pid, err)
 		}
 		hit = hit || err == nil
 	}

@@ -71,7 +71,7 @@ type run struct {
 }
 
 // withCluster calls f with a cluster and a directory for files, and ends the cluster.
-func (o *options) withCluster(ctx context.Context, f func(c *cluster, dir string) error) (err error) {
+func (o *options) withCluster(ctx context.Context, taskManagers, slots int, f func(c *cluster, dir string) error) (err error) {
 	dir, err := os.MkdirTemp(o.Dir, "superstep-bench-")
 	if err != nil {
 		return err
@@ -84,7 +84,7 @@ func (o *options) withCluster(ctx context.Context, f func(c *cluster, dir string
 			return fmt.Errorf("go build: %w: %s", err, out)
 		}
 	}
-	c, err := startCluster(ctx, command, dir)
+	c, err := startCluster(ctx, command, dir, taskManagers, slots)
 	if err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func (o *options) withCluster(ctx context.Context, f func(c *cluster, dir string
 
 // measure measures the costs of the job, and runs it with injected failures.
 func (o *options) measure(ctx context.Context, progress io.Writer) (m *measured, err error) {
-	err = o.withCluster(ctx, func(c *cluster, dir string) error {
+	err = o.withCluster(ctx, taskManagers, slots, func(c *cluster, dir string) error {
 		s := &session{cluster: c, options: o, dir: dir, progress: progress, measured: measured{CPUs: runtime.NumCPU()}}
 		m = &s.measured
 		return s.measure(ctx)

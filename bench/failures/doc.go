@@ -5,6 +5,7 @@
 //	go run ./bench/failures --json bench/results/failures.json --out docs/failures.svg
 //	go run ./bench/failures --from bench/results/failures.json --out docs/failures.svg
 //	go run ./bench/failures --overhead 10
+//	go run ./bench/failures --recover 20 --rows 8000000
 //
 // Goodput is the time that the supersteps would take without failures and checkpoints, divided by
 // the time that they take. Both begin with the first superstep of the first attempt.
@@ -28,4 +29,9 @@
 // With --overhead, k-means, logistic regression and boosted trees are trained without failures, in turn with
 // nothing, with states in memory and with checkpoints. Compared are the time of the supersteps, and the
 // processor time of all processes of the cluster, which other load on the machine changes less.
+//
+// With --recover, k-means runs with four workers on five task managers. In each round, a worker is killed by
+// SIGKILL, a worker is stopped by SIGSTOP, a task manager is drained, and the job is scaled to three workers and
+// back. Printed are the seconds until each phase of the recovery has ended, from the signal or, without one,
+// from the superstep after which the job was saved.
 package main

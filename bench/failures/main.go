@@ -32,9 +32,10 @@ type options struct {
 	Steps     int             `default:"200" help:"Supersteps of the job on the cluster."`
 	Pause     time.Duration   `default:"50ms" help:"Time for which a superstep waits, in place of computing."`
 	Every     int             `default:"20" help:"Supersteps between two checkpoints of the job on the cluster."`
-	Rows      int64           `default:"200000" help:"Rows of the job on the cluster."`
+	Rows      int64           `default:"200000" help:"Rows of the jobs on the cluster."`
 	State     int             `default:"1000000" help:"Numbers in its state."`
 	Longest   time.Duration   `default:"45s" help:"Leave out runs that take longer by the simulation."`
+	Recover   int             `placeholder:"ROUNDS" help:"Measure instead, in this many rounds, how long k-means stands still if a worker is killed, if one is stopped, and if the job moves."`
 	Overhead  int             `placeholder:"ROUNDS" help:"Measure instead, in this many rounds, what copies and checkpoints cost k-means, logistic regression and boosted trees."`
 }
 
@@ -43,6 +44,8 @@ func (o *options) Validate() error {
 	switch {
 	case o.Jobs < 1 || o.Rounds < 1 || o.Rows < 1 || o.Steps < 2 || o.Every < 1 || o.State < 8 || o.Pause < 0 || o.Longest <= 0:
 		return errors.New("want at least 1 of --jobs, --rounds, --rows and --every, 2 --steps, 8 numbers of --state, and times of --pause and --longest that are not negative")
+	case o.Recover < 0:
+		return errors.New("--recover: want a number of rounds")
 	case o.Overhead == 1 || o.Overhead < 0:
 		return errors.New("--overhead: an interval needs at least 2 rounds")
 	case len(o.Means) == 0 || slices.Min(o.Means) <= 0:
@@ -73,7 +76,10 @@ func main() {
 }
 
 func (o *options) run(ctx context.Context) (err error) {
-	if o.Overhead > 0 {
+	switch {
+	case o.Recover > 0:
+		return o.recover(ctx, os.Stdout)
+	case o.Overhead > 0:
 		return o.overhead(ctx, os.Stdout)
 	}
 	r := new(results)

@@ -30,6 +30,7 @@ type trainingArgs struct {
 	Algorithm string
 	Rows      int64
 	Steps     int
+	Clusters  int // of k-means
 }
 
 // labelled is a row of training.
@@ -52,7 +53,7 @@ var training = engine.Define("bench-overhead", func(b *engine.Builder, a trainin
 	})
 	switch a.Algorithm {
 	case "k-means":
-		engine.Collect(kmeans.Train(rows, kmeans.Params{VectorCol: "x", K: 50, Init: kmeans.Random, MaxIter: a.Steps, Tol: -1}), "model")
+		engine.Collect(kmeans.Train(rows, kmeans.Params{VectorCol: "x", K: a.Clusters, Init: kmeans.Random, MaxIter: a.Steps, Tol: -1}), "model")
 	case "logistic regression":
 		engine.Collect(logistic.Train(rows, logistic.Params{VectorCol: "x", LabelCol: "y", Method: optim.GD, MaxIter: a.Steps, Tol: 1e-300, LossTol: 1e-300}), "model")
 	case "boosted trees":
@@ -84,8 +85,8 @@ type spent struct{ wall, cpu float64 }
 // overhead measures the trainings with each guard, in turn, and prints the geometric means of the ratios to
 // the seconds without a guard, with confidence intervals of 95 %.
 func (o *options) overhead(ctx context.Context, out io.Writer) error {
-	return o.withCluster(ctx, func(c *cluster, dir string) error {
-		for _, a := range []trainingArgs{{"k-means", o.Rows, 500}, {"logistic regression", o.Rows, 1500}, {"boosted trees", o.Rows, 150}} {
+	return o.withCluster(ctx, taskManagers, slots, func(c *cluster, dir string) error {
+		for _, a := range []trainingArgs{{"k-means", o.Rows, 500, 50}, {"logistic regression", o.Rows, 1500, 0}, {"boosted trees", o.Rows, 150, 0}} {
 			all := make(map[guard][]spent)
 			err := rounds.Play([]guard{noGuard, checkpoints, memory}, o.Overhead, a.Algorithm, os.Stderr, func(g guard) string { return string(g) }, func(_ int, g guard) error {
 				s, err := c.train(ctx, a, g.options(filepath.Join(dir, "checkpoints")))

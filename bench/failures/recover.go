@@ -1,0 +1,243 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+// Sizes of the job that recovers. Its cluster has task managers with one slot, one of them to spare.
+const (
+	recoverWorkers  = 4
+	recoverClusters = 100
+	undisturbed     = 3 * time.Second // time for which the job runs after each recovery
+	recoverLimit    = 2 * time.Minute
+)
+
+// disruption makes a job stand still.
+type disruption struct {
+	name  string
+	begin func(ctx context.Context, d *disrupted) (at time.Time, err error) // at is zero if the job chooses the time
+	end   func(ctx context.Context, d *disrupted) error                     // once the job has recovered; nil if there is nothing to do
+}
+
+// disruptions are what happens in each round, in order.
+var disruptions = []disruption{
+	{"worker killed", func(_ context.Context, d *disrupted) (time.Time, error) {
+		return time.Now(), d.signal(syscall.SIGKILL)
+	}, nil},
+	{"worker stopped", func(_ context.Context, d *disrupted) (time.Time, error) {
+		return time.Now(), d.signal(syscall.SIGSTOP)
+	}, nil},
+	{"drained", func(ctx context.Context, d *disrupted) (time.Time, error) {
+		return time.Time{}, d.command(ctx, nil, "drain", d.taskManager())
+	}, func(ctx context.Context, d *disrupted) error {
+		return d.command(ctx, nil, "uncordon", d.drained)
+	}},
+	{"scaled from 4 to 3", func(ctx context.Context, d *disrupted) (time.Time, error) {
+		return time.Time{}, d.command(ctx, nil, "scale", d.job.ID, "3")
+	}, nil},
+	{"scaled from 3 to 4", func(ctx context.Context, d *disrupted) (time.Time, error) {
+		return time.Time{}, d.command(ctx, nil, "scale", d.job.ID, "4")
+	}, nil},
+}
+
+// disrupted is a job that is disrupted again and again.
+type disrupted struct {
+	*cluster
+	round   int
+	drained string // task manager that was drained
+	job     shownJob
+}
+
+// shownJob is what the command show prints of a job.
+type shownJob struct {
+	ID       string
+	State    string
+	Lost     []wire.LostAttempt
+	Workers  []wire.Placed
+	Progress *wire.Progress
+}
+
+// recover measures how long the job stands still after each disruption.
+func (o *options) recover(ctx context.Context, out io.Writer) error {
+	return o.withCluster(ctx, recoverWorkers+1, 1, func(c *cluster, dir string) (err error) {
+		during, end := context.WithCancelCause(ctx)
+		var beside sync.WaitGroup
+		beside.Go(func() {
+			r, err := engine.Run(during, training, trainingArgs{"k-means", o.Rows, 1 << 20, recoverClusters},
+				engine.Cluster(c.address), engine.ClusterTokenFile(c.token), engine.ParallelismRange(recoverWorkers-1, recoverWorkers),
+				engine.CheckpointDir(filepath.Join(dir, "checkpoints")), engine.CheckpointEvery(time.Hour),
+				engine.Restarts(engine.Restart{Delay: restartDelay, Window: time.Millisecond}))
+			if err == nil {
+				r.Release()
+				err = errors.New("the job has ended")
+			}
+			end(err)
+		})
+		took, err := o.disrupt(during, c)
+		if cause := context.Cause(during); cause != nil {
+			err = errors.Join(cause, fmt.Errorf("%s", c.output.tail()))
+		}
+		end(errOver)
+		beside.Wait()
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(out, "median and slowest of %d; load %.1f\n", o.Recover, loadAverage())
+		for _, d := range disruptions {
+			fmt.Fprintf(out, "%-20s", d.name)
+			for phase := range wire.RecoveryPhase(wire.RecoveryPhases) {
+				var all []float64
+				for _, phases := range took[d.name] {
+					all = append(all, phases[phase])
+				}
+				slices.Sort(all)
+				fmt.Fprintf(out, "  %s %.2f %.2f s", phase, all[(len(all)-1)/2], all[len(all)-1])
+			}
+			fmt.Fprintln(out)
+		}
+		return nil
+	})
+}
+
+// disrupt disrupts the job that runs on a cluster. took has the seconds of the phases, by disruption.
+func (o *options) disrupt(ctx context.Context, c *cluster) (took map[string][][wire.RecoveryPhases]float64, err error) {
+	took = make(map[string][][wire.RecoveryPhases]float64)
+	d := &disrupted{cluster: c}
+	for d.round = range o.Recover {
+		for _, what := range disruptions {
+			seconds, err := d.once(ctx, what)
+			if err != nil {
+				return nil, fmt.Errorf("round %d: %s: %w", d.round+1, what.name, err)
+			}
+			fmt.Fprintf(os.Stderr, "round %d of %d: %s: %.2f s\n", d.round+1, o.Recover, what.name, seconds)
+			took[what.name] = append(took[what.name], seconds)
+		}
+	}
+	return took, nil
+}
+
+// once disrupts the job when it has run undisturbed for a while, and returns the seconds of the phases of
+// its recovery.
+func (d *disrupted) once(ctx context.Context, what disruption) (seconds [wire.RecoveryPhases]float64, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, recoverLimit, fmt.Errorf("the job does not run: %+v", d.job))
+	defer cancel()
+	if err := d.await(ctx, d.runs); err != nil {
+		return seconds, err
+	}
+	select {
+	case <-time.After(undisturbed):
+	case <-ctx.Done():
+		return seconds, context.Cause(ctx)
+	}
+	before := len(d.job.Lost)
+	var last int
+	if before > 0 {
+		last = d.job.Lost[before-1].Number
+	}
+	at, err := what.begin(ctx, d)
+	if err != nil {
+		return seconds, err
+	}
+	var lost wire.LostAttempt
+	err = d.await(ctx, func() bool {
+		if n := len(d.job.Lost); n > 0 {
+			lost = d.job.Lost[n-1]
+		}
+		return lost.Number > last && !lost.Recovery.Resumed.IsZero()
+	})
+	if err != nil {
+		return seconds, err
+	}
+	if at.IsZero() {
+		at = lost.Ended
+	}
+	for phase := range wire.RecoveryPhase(wire.RecoveryPhases) {
+		if ended := *lost.Recovery.End(phase); !ended.IsZero() {
+			seconds[phase] = ended.Sub(at).Seconds()
+		}
+	}
+	if what.end != nil {
+		err = what.end(ctx, d)
+	}
+	return seconds, err
+}
+
+// runs reports whether all workers run, and a queue has done a superstep.
+func (d *disrupted) runs() bool {
+	if d.job.State != "running" || d.job.Progress == nil {
+		return false
+	}
+	for _, q := range d.job.Progress.Queues {
+		if q.Superstep > 0 && !q.Ended {
+			return true
+		}
+	}
+	return false
+}
+
+// await reads the state of the job again and again until done returns true.
+func (d *disrupted) await(ctx context.Context, done func() bool) error {
+	return poll(ctx, func() (bool, error) {
+		if d.job.ID == "" {
+			var jobs []struct{ ID string }
+			if err := d.command(ctx, &jobs, "list", "-o", "json"); err != nil || len(jobs) == 0 {
+				return false, err
+			}
+			d.job.ID = jobs[0].ID
+		}
+		var now shownJob
+		if err := d.command(ctx, &now, "show", d.job.ID, "-o", "json"); err != nil {
+			return false, err
+		}
+		d.job = now
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+		}
+		return done(), nil
+	})
+}
+
+// command runs a command of superstep, and decodes what it prints unless into is nil.
+func (d *disrupted) command(ctx context.Context, into any, args ...string) error {
+	cmd := exec.CommandContext(ctx, d.superstep, append(args, "--cluster", d.address, "--token-file", d.token)...)
+	out, err := cmd.Output()
+	if exit := new(exec.ExitError); errors.As(err, &exit) {
+		err = fmt.Errorf("%w: %s", err, exit.Stderr)
+	}
+	if err != nil || into == nil {
+		return err
+	}
+	return json.Unmarshal(out, into)
+}
+
+// signal sends a signal to the worker whose turn it is in this round.
+func (d *disrupted) signal(sig syscall.Signal) error {
+	for i := range d.managers {
+		hit, err := d.cluster.signal((i+d.round)%len(d.managers), sig)
+		if hit || err != nil {
+			return err
+		}
+	}
+	return errors.New("there is no worker")
+}
+
+// taskManager returns the task manager that is drained in this round.
+func (d *disrupted) taskManager() string {
+	d.drained = d.job.Workers[d.round%len(d.job.Workers)].TaskManager
+	return d.drained
+}
