@@ -204,7 +204,7 @@ func TestJoinsEverywhere(t *testing.T) {
 	for len(left) < 30 || len(right) < 30 {
 		left, right = joinTables(r)
 	}
-	for _, most := range []int{0, 3} {
+	for _, most := range testsize.Raced([]int{0, 3}, []int{3}) {
 		want := joinReference(left, right, 5)
 		forEachSetting(t, func(t *testing.T, opts ...engine.Option) {
 			require.Equal(t, want, joinOutcomes(t, joinEverything(left, right, 5, most), opts...))

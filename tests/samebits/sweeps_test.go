@@ -109,13 +109,12 @@ func racedSweeps(t testing.TB, shards int, w sweep.Workload) []sweep.Sweep {
 		Build: "plain", Path: programs.Build(t, "./tests/samebits"),
 		Shards: shards, Parallelism: []int{3}, BatchRows: []int{1024}, Procs: []int{2}, Rounds: 1,
 	}
-	small := w.Size != sweep.Large
-	if small {
+	if w.Size == sweep.Small {
 		plain.Parallelism = []int{1, 3}
 	}
 	raced := plain
 	raced.Build, raced.Path = "with the race detector", programs.Build(t, "./tests/samebits", "GOFLAGS="+os.Getenv("GOFLAGS")+" -race")
-	if small {
+	if w.Size != sweep.Large {
 		raced.BatchRows = []int{7}
 	}
 	return []sweep.Sweep{plain, raced}
