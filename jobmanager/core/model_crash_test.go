@@ -77,7 +77,7 @@ func (w *world) write(t require.TestingT, fails bool) {
 		w.may[e.Job.ID] = w.may[e.Job.ID] || e.Job.State == wire.JobCommitting
 	}
 	if e.Barrier {
-		w.step(t, Persisted{ID: e.Job.ID, Attempt: e.Job.Attempt, Err: err})
+		w.step(t, Persisted{ID: e.Job.ID, Attempt: e.Job.Attempt, State: e.Job.State, Err: err})
 	}
 }
 

@@ -161,7 +161,7 @@ func (w *world) perform(t require.TestingT, effects []Effect) {
 			require.True(t, known || e.Spec != nil, "the first record must have the specification")
 			require.Equal(t, e.Job.State.Ended(), e.Continuation == nil)
 			require.Equal(t, e.Job.State == wire.JobCommitting && w.seen[e.Job.ID] != wire.JobCommitting, e.Barrier && !e.Retry)
-			if e.Retry {
+			if e.Retry && e.Job.State != wire.JobRunning {
 				w.placed(t, e)
 			}
 			w.queue = append(w.queue, e)
@@ -243,13 +243,13 @@ func overlaps(id wire.JobID) bool { return id != "" && id[len(id)-1]%2 == 0 }
 // alone is called when worker ref is deployed to run or to resolve. It requires that no worker of
 // an earlier attempt that ran can be left, unless attempts of the job may overlap, that no worker of
 // an earlier attempt may commit, and that the restart strategy allows the attempt. A worker that was
-// not told to prepare the sinks does not count, as it writes nothing.
+// not told to prepare the sinks does not count, and neither does a giver, as these write nothing.
 func (w *world) alone(t require.TestingT, ref wire.WorkerRef) {
 	for _, before := range w.refs {
 		if before.Job != ref.Job || before.Attempt == ref.Attempt || w.resolves[before] {
 			continue
 		}
-		if !w.gone[before] && !overlaps(ref.Job) && w.prepares[wire.WorkerRef{Job: before.Job, Attempt: before.Attempt}] {
+		if !w.gone[before] && !overlaps(ref.Job) && w.slots[before] > 0 && w.prepares[wire.WorkerRef{Job: before.Job, Attempt: before.Attempt}] {
 			require.GreaterOrEqual(t, w.now-w.heard[before], w.core.config.Lease, "the lease of the former worker %s must have lapsed", before)
 		}
 		for _, n := range w.core.order {
@@ -314,6 +314,9 @@ func (w *world) deliver(t require.TestingT, e Send) {
 				return
 			}
 			m.told[c.WorkerRef] = true
+			if slots, known := w.slots[c.WorkerRef]; c.Exit != nil && known && slots == 0 && w.seen[c.Job] == wire.JobRunning {
+				require.True(t, w.disk[c.Job].Workers[c.WorkerRef.Worker].Left, "it must be on record that the attempt goes on without giver %s", c.WorkerRef)
+			}
 		case c.Save != nil:
 			require.Equal(t, 0, c.WorkerRef.Worker)
 			require.True(t, w.said[c.WorkerRef][saidPrepared], "only a running job has a state")

@@ -33,8 +33,8 @@ import (
 //	                           with step= and ended= of the only queue
 //	scale JOB PARALLELISM
 //	cancel JOB REASON | compiled JOB slots= | compiled JOB error=REASON
-//	persisted JOB [attempt= error=REASON]  default of attempt: that of the record
-//	hold | free                records of deployments are written only after "free"; until then "persisted" writes one
+//	persisted JOB [attempt= state= error=REASON]  default of attempt and state: those of the record
+//	hold | free                records of deployments and givers are written only after "free"; until then "persisted" writes one
 //	announce CONN REASON [within=]  a task manager announces that it leaves; default of within: 30s
 //	leave CONN REASON | cut CONN REASON
 //	process-ended NAME [inc=]  the process of a task manager has ended
@@ -243,9 +243,14 @@ func (s *scenario) line(line string) string {
 		return s.step(Compiled{ID: wire.JobID(words[1]), Graph: []byte("graph"), Slots: slots, Err: failure(options["error"])})
 	case "persisted":
 		id := wire.JobID(words[1])
-		e := Persisted{ID: id, Attempt: s.records[id].Attempt, Err: failure(options["error"])}
+		e := Persisted{ID: id, Attempt: s.records[id].Attempt, State: s.records[id].State, Err: failure(options["error"])}
 		if a := options["attempt"]; a != "" {
 			e.Attempt = number(s.t, a)
+		}
+		if text := options["state"]; text != "" {
+			var err error
+			e.State, err = wire.ParseJobState(text)
+			require.NoError(s.t, err)
 		}
 		return s.step(e)
 	case "hold", "free":
@@ -502,7 +507,7 @@ func (s *scenario) text(effects []Effect) string {
 			s.records[e.Job.ID] = e.Job
 			s.keep(e)
 			if e.Retry && !s.held {
-				recorded = append(recorded, Persisted{ID: e.Job.ID, Attempt: e.Job.Attempt})
+				recorded = append(recorded, Persisted{ID: e.Job.ID, Attempt: e.Job.Attempt, State: e.Job.State})
 			}
 			plan := ""
 			if e.Graph != nil {
