@@ -128,6 +128,7 @@ func (c *Core) moveAway(j *job) {
 	j.target, j.moving, j.move = m.to, true, nil
 	switch {
 	case m.to > 0:
+		c.counters.Moves++
 		c.restart(j, f, 0)
 	case !c.attemptLost(j, f, announced):
 		c.fail(j, f)

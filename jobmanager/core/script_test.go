@@ -664,7 +664,7 @@ func (s *scenario) show(words []string) string {
 		b.WriteString("\n")
 	case "counters":
 		n := s.core.Counters()
-		fmt.Fprintf(&b, "  %d checkpoints, %d failed, %d bytes, %.1fs, %d restarts, lost %v\n", n.Checkpoints, n.FailedCheckpoints, n.CheckpointBytes, n.CheckpointSeconds, n.Restarts, n.Lost)
+		fmt.Fprintf(&b, "  %d checkpoints, %d failed, %d bytes, %.1fs, %d restarts, %d moves, lost %v\n", n.Checkpoints, n.FailedCheckpoints, n.CheckpointBytes, n.CheckpointSeconds, n.Restarts, n.Moves, n.Lost)
 		for p, d := range n.Recovery {
 			if d.Count > 0 {
 				fmt.Fprintf(&b, "  %s: %d, %.2fs, buckets %v\n", wire.RecoveryPhase(p), d.Count, d.Seconds, d.Buckets)

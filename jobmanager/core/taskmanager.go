@@ -217,7 +217,11 @@ func (c *Core) compare(n *taskManager, running []wire.WorkerRef, broke string) {
 		case w.pending != nil:
 			c.release(w)
 		case !has[w.ref] && !w.state.Gone():
-			c.workerGone(w, processEnded, lostFailure(cameBackWithout(n.Name, broke)), lost)
+			f := lostFailure(cameBackWithout(n.Name, broke))
+			if w.awaited && w.job.deciding {
+				f.Kind = wire.PeerFailure // a former job manager may have heard that it failed because of the cause
+			}
+			c.workerGone(w, processEnded, f, lost)
 		}
 	}
 }
