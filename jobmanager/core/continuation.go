@@ -64,7 +64,7 @@ func (c *Core) continuation(j *job) *Continuation {
 	}
 	for _, w := range j.workers {
 		host := w.taskManager.Register
-		host.Ailing, host.Broke, host.Leaving, host.Presence, host.PresenceKey = "", "", nil, "", ""
+		host.Ailing, host.Broke, host.Kept, host.Leaving, host.Presence, host.PresenceKey = "", "", nil, nil, "", ""
 		k.Hosts = append(k.Hosts, host)
 	}
 	return k

@@ -61,7 +61,7 @@ type manager struct {
 	conn    int // number of its connection; 0 if it has none
 	running map[wire.WorkerRef]bool
 	told    map[wire.WorkerRef]bool // workers that have got a command to end
-	kept    map[wire.WorkerRef]bool // workers whose processes wait, as the current connection has told the core
+	kept    map[wire.WorkerRef]bool // workers whose processes wait
 	leaving *wire.Leaving           // what this process has announced; nil if nothing
 }
 
@@ -309,10 +309,10 @@ func (w *world) deliver(t require.TestingT, e Send) {
 	if c := e.Message.Worker; c != nil {
 		switch {
 		case c.Kill != nil || c.Cancel != nil || c.Exit != nil:
-			delete(m.kept, c.WorkerRef)
 			if !arrives {
 				return
 			}
+			delete(m.kept, c.WorkerRef)
 			m.told[c.WorkerRef] = true
 			if slots, known := w.slots[c.WorkerRef]; c.Exit != nil && known && slots == 0 && w.seen[c.Job] == wire.JobRunning {
 				require.True(t, w.disk[c.Job].Workers[c.WorkerRef.Worker].Left, "it must be on record that the attempt goes on without giver %s", c.WorkerRef)
@@ -423,11 +423,12 @@ func (w *world) register(t *rapid.T) {
 	if rapid.IntRange(0, 3).Draw(t, "restarted") == 0 {
 		m.inc++
 		m.leaving = nil
+		clear(m.kept)
 		if rapid.Bool().Draw(t, "clean") {
 			clear(m.running)
 		}
 	}
-	r := wire.Register{Version: wire.Version, ID: m.id, Incarnation: fmt.Sprint(m.inc), Slots: 3, Memory: 300, Executable: anyHash, Leaving: m.leaving}
+	r := wire.Register{Version: wire.Version, ID: m.id, Incarnation: fmt.Sprint(m.inc), Slots: 3, Memory: 300, Executable: anyHash, Leaving: m.leaving, Kept: m.lists()}
 	switch rapid.IntRange(0, 9).Draw(t, "odd") {
 	case 0:
 		r.Version++
@@ -440,7 +441,6 @@ func (w *world) register(t *rapid.T) {
 	if rapid.IntRange(0, 9).Draw(t, "again") > 0 || m.conn == 0 {
 		w.conns++
 		m.conn = w.conns
-		clear(m.kept)
 		w.byConn[m.conn] = m
 	}
 	w.step(t, Registered{Conn: m.conn, Register: r})
@@ -479,7 +479,10 @@ func (w *world) leave(t *rapid.T) {
 
 func (w *world) beat(t *rapid.T) {
 	m := w.some(t)
-	w.step(t, Heartbeat{Conn: m.conn, Heartbeat: wire.Heartbeat{Running: w.has(t, m)}})
+	if rapid.IntRange(0, 9).Draw(t, "nobody took them") == 0 {
+		clear(m.kept)
+	}
+	w.step(t, Heartbeat{Conn: m.conn, Heartbeat: wire.Heartbeat{Running: w.has(t, m), Kept: m.lists()}})
 }
 
 // newID returns the ID of the next job. IDs are in the order of submission.
@@ -669,7 +672,7 @@ func (w *world) live(t *rapid.T, ticks int) {
 					w.step(t, Reported{Conn: m.conn, WorkerEvent: wire.WorkerEvent{WorkerRef: ref, Ended: &wire.Ended{}}})
 				}
 			}
-			w.step(t, Heartbeat{Conn: m.conn, Heartbeat: wire.Heartbeat{Running: slices.SortedFunc(maps.Keys(m.running), compareRefs)}})
+			w.step(t, Heartbeat{Conn: m.conn, Heartbeat: wire.Heartbeat{Running: slices.SortedFunc(maps.Keys(m.running), compareRefs), Kept: m.lists()}})
 		}
 		w.flush(t, len(w.queue))
 		w.step(t, Tick{})
@@ -719,7 +722,7 @@ func (w *world) settle(t *rapid.T) {
 				delete(m.running, ref)
 				w.step(t, Reported{Conn: m.conn, WorkerEvent: wire.WorkerEvent{WorkerRef: ref, Ended: &wire.Ended{}}})
 			}
-			w.step(t, Heartbeat{Conn: m.conn, Heartbeat: wire.Heartbeat{Running: slices.Collect(maps.Keys(m.running))}})
+			w.step(t, Heartbeat{Conn: m.conn, Heartbeat: wire.Heartbeat{Running: slices.Collect(maps.Keys(m.running)), Kept: m.lists()}})
 		}
 		w.flush(t, len(w.queue))
 		w.step(t, Tick{})

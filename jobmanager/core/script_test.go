@@ -23,7 +23,7 @@ import (
 // or policy=spread. resume=(JOB,...) lists the jobs that can be taken up again, resume=all means
 // all of them. fresh means that there are no records. rows-lost=(JOB,...) lists those of them whose rows are lost.
 //
-//	register CONN NAME [slots= inc= id= platform= version= memory= running=JOB/ATTEMPT/WORKER,... leaving=REASON within=]
+//	register CONN NAME [slots= inc= id= platform= version= memory= running=JOB/ATTEMPT/WORKER,... kept=JOB/ATTEMPT/WORKER,... leaving=REASON within=]
 //	beat CONN [running= ailing=]  default of running: the workers that were deployed there and have not ended
 //	submit JOB [slots= parallelism= priority= wait= artifact= resident= platform= resolve restart= attempts= delay= window= checkpoints=DIR]  default of restart: none
 //	say JOB/ATTEMPT/WORKER REPORT [conn=]
@@ -42,7 +42,7 @@ import (
 //	sleep TIME                 time passes without a tick
 //	jobs | job JOB | taskmanagers | overview | counters
 //
-// Reports: ready [fp= at= overlaps=yes held= held-bytes=], ended kept, resolved, prepared, progress ROWS [STEP opened=yes resumed=], checkpointed WRITTEN FAILED [ERROR], finished,
+// Reports: ready [fp= at= overlaps=yes held= held-bytes=], ended kept, lapsed (its kept process has ended, which is no report), resolved, prepared, progress ROWS [STEP opened=yes resumed=], checkpointed WRITTEN FAILED [ERROR], finished,
 // committed, failed KIND MESSAGE [| OUTPUTS], ended [KIND EXITCODE|SIGNAL MESSAGE] [crashed=no].
 func TestStories(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
@@ -128,12 +128,13 @@ type scenario struct {
 	kept     map[wire.JobID]Resumable // what was stored with the records
 	held     bool                     // records of deployments are not written
 	cordons  map[string]wire.Cordon   // recorded cordons
+	waiting  map[wire.WorkerRef]int   // for each kept process, the connection of its task manager
 	beats    uint64
 	muteAcks bool
 }
 
 func newStory(t *testing.T, c Config) *scenario {
-	return &scenario{t: t, core: New(c), on: map[wire.WorkerRef]int{}, open: map[int]bool{}, records: map[wire.JobID]wire.JobInfo{}, kept: map[wire.JobID]Resumable{}, cordons: map[string]wire.Cordon{}}
+	return &scenario{t: t, core: New(c), on: map[wire.WorkerRef]int{}, open: map[int]bool{}, records: map[wire.JobID]wire.JobInfo{}, kept: map[wire.JobID]Resumable{}, cordons: map[string]wire.Cordon{}, waiting: map[wire.WorkerRef]int{}}
 }
 
 // restart returns the recorded jobs, which are passed to the core that replaces the core of s.
@@ -193,7 +194,7 @@ func (s *scenario) line(line string) string {
 	case "beat":
 		conn := number(s.t, words[1])
 		s.beats++
-		return s.step(Heartbeat{Conn: conn, Heartbeat: wire.Heartbeat{Number: s.beats, Running: s.running(conn, options), Ailing: strings.ReplaceAll(options["ailing"], "-", " ")}})
+		return s.step(Heartbeat{Conn: conn, Heartbeat: wire.Heartbeat{Number: s.beats, Running: s.running(conn, options), Kept: s.listed(conn), Ailing: strings.ReplaceAll(options["ailing"], "-", " ")}})
 	case "submit":
 		return s.submit(wire.JobID(words[1]), options)
 	case "say":
@@ -301,6 +302,10 @@ func (s *scenario) register(conn int, name string, options map[string]string) st
 	if _, ok := options["running"]; ok {
 		r.Running = s.running(conn, options)
 	}
+	for _, ref := range s.running(conn, map[string]string{"running": options["kept"]}) {
+		s.waiting[ref] = conn
+	}
+	r.Kept = s.listed(conn)
 	s.open[conn] = true
 	for _, ref := range r.Running {
 		s.on[ref] = conn
@@ -384,6 +389,26 @@ func (s *scenario) running(conn int, options map[string]string) []wire.WorkerRef
 	return all
 }
 
+// listed returns the workers whose processes wait on the task manager of a connection.
+func (s *scenario) listed(conn int) (all []wire.WorkerRef) {
+	for _, ref := range slices.SortedFunc(maps.Keys(s.waiting), compareRefs) {
+		if s.waiting[ref] == conn {
+			all = append(all, ref)
+		}
+	}
+	return all
+}
+
+// orders carries out what a message means for the kept processes of a task manager.
+func (s *scenario) orders(conn int, m wire.ToTaskManager) {
+	if d := m.Deploy; d != nil && d.Mode == wire.RunMode {
+		maps.DeleteFunc(s.waiting, func(ref wire.WorkerRef, on int) bool { return ref.Job == d.Job && on == conn })
+	}
+	if w := m.Worker; w != nil && s.waiting[w.WorkerRef] == conn && (w.Exit != nil || w.Kill != nil || w.Cancel != nil && !w.Cancel.Keep) {
+		delete(s.waiting, w.WorkerRef)
+	}
+}
+
 var kinds = map[string]wire.FailureKind{
 	"user": wire.UserFailure, "lost": wire.LostFailure, "peer": wire.PeerFailure, "misuse": wire.MisuseFailure, "cluster": wire.ClusterFailure, "unheard": wire.UnheardFailure,
 }
@@ -446,7 +471,13 @@ func (s *scenario) report(conn int, ref wire.WorkerRef, words []string, options 
 			}
 			e.Ended.Failure, e.Ended.Crashed = f, options["crashed"] != "no"
 		}
+		if e.Ended.Kept {
+			s.waiting[ref] = conn
+		}
 		delete(s.on, ref)
+	case "lapsed":
+		delete(s.waiting, ref)
+		return ""
 	default:
 		s.t.Fatalf("unknown report %q", words[0])
 	}
@@ -473,7 +504,7 @@ func (s *scenario) wait(text, silent string) string {
 		if s.now%(500*time.Millisecond) == 0 {
 			for _, conn := range slices.Sorted(maps.Keys(s.open)) {
 				if !mute[conn] {
-					note(s.step(Heartbeat{Conn: conn, Heartbeat: wire.Heartbeat{Running: s.running(conn, nil)}}))
+					note(s.step(Heartbeat{Conn: conn, Heartbeat: wire.Heartbeat{Running: s.running(conn, nil), Kept: s.listed(conn)}}))
 				}
 			}
 		}
@@ -497,6 +528,7 @@ func (s *scenario) text(effects []Effect) string {
 				continue
 			}
 			fmt.Fprintf(&b, "  to %d: %s\n", e.Conn, messageText(e.Message))
+			s.orders(e.Conn, e.Message)
 			if d := e.Message.Deploy; d != nil {
 				s.on[d.WorkerRef] = e.Conn
 			}

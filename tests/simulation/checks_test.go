@@ -307,11 +307,8 @@ func (w *world) left() string {
 }
 
 // leftKept names a process that waits for an attempt that does not come. The job manager has told those to
-// exit that it knows of.
+// exit that task managers list.
 func (w *world) leftKept() string {
-	if w.zombies() {
-		return ""
-	}
 	for _, h := range w.hosts {
 		if h.tm != nil && len(h.tm.kept) > 0 {
 			return fmt.Sprintf("the process of worker %s waits on %s, and its job has ended", h.tm.kept[0].ref, h.tm.name)
