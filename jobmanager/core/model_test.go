@@ -99,6 +99,7 @@ type world struct {
 	resolves map[wire.WorkerRef]bool        // workers that were deployed to resolve a graph
 	computed map[wire.JobID]bool            // jobs that have been committing
 	cordoned map[string]bool                // names of task managers
+	drained  map[string]wire.Cordon         // names of those of them that are drained
 	leaves   map[*taskManager]time.Duration // task managers that leave, and the counted time at which their jobs must have left
 	avoids   reference
 	asked    []wire.WorkerCommand // requests for checkpoints that reached task managers or were lost
@@ -119,7 +120,7 @@ func newWorld(t *rapid.T) *world {
 		heard: map[wire.WorkerRef]time.Duration{}, gone: map[wire.WorkerRef]bool{}, commits: map[wire.WorkerRef]bool{}, prepares: map[wire.WorkerRef]bool{}, resumed: map[wire.JobID]int{}, restart: map[wire.JobID]wire.Restart{},
 		priority: map[wire.JobID]int{}, submitted: map[wire.JobID]time.Duration{}, goesOn: map[wire.JobID]bool{},
 		resolves: map[wire.WorkerRef]bool{}, computed: map[wire.JobID]bool{},
-		cordoned: map[string]bool{}, leaves: map[*taskManager]time.Duration{}, avoids: newReference(), awaited: map[int]bool{},
+		cordoned: map[string]bool{}, drained: map[string]wire.Cordon{}, leaves: map[*taskManager]time.Duration{}, avoids: newReference(), awaited: map[int]bool{},
 	}
 	for i := range 3 {
 		w.managers = append(w.managers, &manager{id: fmt.Sprint("m", i), running: map[wire.WorkerRef]bool{}, told: map[wire.WorkerRef]bool{}, kept: map[wire.WorkerRef]bool{}})
@@ -709,6 +710,7 @@ func (w *world) settle(t *rapid.T) {
 	}
 	for id := range w.cordoned {
 		delete(w.cordoned, id)
+		delete(w.drained, id)
 		w.step(t, Uncordoned{TaskManager: id})
 	}
 	for range 300 {

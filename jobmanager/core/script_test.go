@@ -216,13 +216,14 @@ func (s *scenario) line(line string) string {
 		s.cordons[words[1]] = s.core.NextCordon(words[1], rest(2), storyBegin.Add(s.now))
 		return s.step(Cordoned{TaskManager: words[1], Cordon: s.cordons[words[1]]})
 	case "drain":
-		e := Drained{TaskManager: words[1]}
+		within := time.Duration(0)
 		if d := options["within"]; d != "" {
 			var err error
-			e.Within, err = time.ParseDuration(d)
+			within, err = time.ParseDuration(d)
 			require.NoError(s.t, err)
 		}
-		return s.step(e)
+		s.cordons[words[1]] = s.core.NextDrain(words[1], "", within, storyBegin.Add(s.now))
+		return s.step(Cordoned{TaskManager: words[1], Cordon: s.cordons[words[1]]}) + s.step(Drained{TaskManager: words[1]})
 	case "save":
 		return s.step(SaveAsked{ID: wire.JobID(words[1]), Request: number(s.t, words[2]), Place: rest(3)})
 	case "scale":
