@@ -64,7 +64,7 @@ func (w *world) given(t require.TestingT, id string, mode wire.WorkerMode) {
 		}
 	}
 	for _, j := range w.core.live {
-		if least, _ := j.wants(); j.inLine() && !j.waits() {
+		if least, _ := j.wants(); w.core.inLine(j) && !j.waits() {
 			reserved += least
 		}
 	}
