@@ -18,13 +18,20 @@ import (
 // Cordon keeps new workers from the task managers of a name. It returns when the cordon is on
 // disk; if it cannot be written, nothing changes.
 func (m *Manager) Cordon(ctx context.Context, req *wire.CordonRequest) (*wire.CordonReply, error) {
-	if !wire.CheckReason(req.Reason) {
-		return nil, wire.Error(codes.InvalidArgument, "the reason of a cordon is one line of printable text of at most %d bytes: give a shorter or plainer one", wire.MaxReason)
+	if err := checkReason(req.Reason); err != nil {
+		return nil, err
 	}
 	return m.changeCordon(ctx, req.TaskManager, func() *wire.Cordon {
 		next := m.core.NextCordon(req.TaskManager, req.Reason, m.config.Now())
 		return &next
 	})
+}
+
+func checkReason(reason string) error {
+	if !wire.CheckReason(reason) {
+		return wire.Error(codes.InvalidArgument, "the reason of a cordon is one line of printable text of at most %d bytes: give a shorter or plainer one", wire.MaxReason)
+	}
+	return nil
 }
 
 // Uncordon allows new workers on the task managers of a name. It returns when this is on disk;

@@ -167,7 +167,7 @@ func (m *Manager) persist(e core.Persist) {
 func (m *Manager) entryOf(e core.Persist, c *change, err error) entry {
 	next := entry{change: c}
 	answer := func(failed error) {
-		m.step(core.Persisted{ID: e.Job.ID, Attempt: e.Job.Attempt, Err: cmp.Or(err, failed)})
+		m.step(core.Persisted{ID: e.Job.ID, Attempt: e.Job.Attempt, State: e.Job.State, Err: cmp.Or(err, failed)})
 	}
 	if err != nil {
 		m.log.Error("a job cannot be put on record", "job", e.Job.ID, "error", err)

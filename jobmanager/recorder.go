@@ -27,8 +27,8 @@ type entry struct {
 	// then is called by the recorder's goroutine with the result of the first attempt to write
 	// the change. If then is nil, writing is retried until it succeeds.
 	then func(error)
-	// kept, if it is not nil, is called when the change is on disk. It is used only if then is
-	// nil.
+	// kept, if it is not nil, is called when the change and all earlier ones are on disk. It is used
+	// only if then is nil.
 	kept func()
 }
 
@@ -118,7 +118,7 @@ func (r *recorder) do(unwritten, batch []entry) []entry {
 			e.then(nil)
 		case e.then != nil:
 			e.then(err)
-		case e.change != nil && err != nil:
+		case err != nil:
 			unwritten = append(unwritten, e)
 		default:
 			e.written()

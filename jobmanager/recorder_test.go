@@ -132,17 +132,19 @@ func TestHistoryCannotBeWritten(t *testing.T) {
 }
 
 // TestRecorderTellsWhatIsKept requires that kept is called once, when the change is on disk,
-// even if the first attempts to write it fail.
+// even if the first attempts to write it fail. Without a change it waits for those before it.
 func TestRecorderTellsWhatIsKept(t *testing.T) {
 	d := &disk{full: true}
 	failed, kept := make(chan struct{}, 100), make(chan string, 1)
 	r := newRecorder(d.write, func(error) { failed <- struct{}{} }, time.Millisecond)
 	r.put(entry{change: &change{id: "a", record: []byte("1")}, kept: func() { kept <- "a" }})
+	r.put(entry{kept: func() { kept <- "all before" }})
 	<-failed
 	<-failed
 	require.Empty(t, kept)
 	d.setFull(false)
 	require.Equal(t, "a", <-kept)
+	require.Equal(t, "all before", <-kept)
 	r.put(entry{change: &change{id: "b", record: []byte("2")}, kept: func() { kept <- "b" }})
 	require.Equal(t, "b", <-kept)
 	r.close()

@@ -59,13 +59,19 @@ func (m *Manager) answerSave(e core.SaveAnswered) {
 	}
 }
 
-// Drain cordons the task managers of a name, and makes the jobs there leave them. It returns when the
-// cordon is on disk and the jobs have begun to leave.
+// Drain cordons the task managers of a name, and makes the jobs there leave them. It returns when that
+// is on disk and the jobs have begun to leave.
 func (m *Manager) Drain(ctx context.Context, req *wire.DrainRequest) (*wire.DrainReply, error) {
 	if req.Within < 0 {
 		return nil, wire.Error(codes.InvalidArgument, "the time limit %v of a drain is negative", req.Within)
 	}
-	cordoned, err := m.Cordon(ctx, &wire.CordonRequest{TaskManager: req.TaskManager, Reason: req.Reason})
+	if err := checkReason(req.Reason); err != nil {
+		return nil, err
+	}
+	cordoned, err := m.changeCordon(ctx, req.TaskManager, func() *wire.Cordon {
+		next := m.core.NextDrain(req.TaskManager, req.Reason, req.Within, m.config.Now())
+		return &next
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +79,7 @@ func (m *Manager) Drain(ctx context.Context, req *wire.DrainRequest) (*wire.Drai
 	defer m.mu.Unlock()
 	reply := &wire.DrainReply{CordonReply: *cordoned}
 	reply.Leave, reply.Stay = m.core.Leaving(req.TaskManager)
-	m.decide(core.Drained{TaskManager: req.TaskManager, Within: req.Within})
+	m.decide(core.Drained{TaskManager: req.TaskManager})
 	m.log.Info("a task manager is drained", "from", from(ctx), "task manager", req.TaskManager, "jobs that leave", len(reply.Leave), "jobs that stay", len(reply.Stay))
 	return reply, nil
 }

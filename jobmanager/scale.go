@@ -41,15 +41,12 @@ func (m *Manager) Scale(ctx context.Context, req *wire.ScaleRequest) (*wire.Scal
 	}
 	m.decide(core.Scaled{ID: info.ID, Allowed: req.Parallelism})
 	info, _ = m.core.Job(info.ID)
-	recorded := make(chan error, 1)
-	m.recorder.put(entry{then: func(err error) { recorded <- err }}) // after the record of the job
+	recorded := make(chan struct{})
+	m.recorder.put(entry{kept: func() { close(recorded) }}) // after the record of the job
 	m.mu.Unlock()
 	m.log.Info("a job is scaled", "job", info.ID, "from", from(ctx), "parallelism", req.Parallelism.String())
 	select {
-	case err := <-recorded:
-		if err != nil {
-			return nil, wire.Error(codes.Internal, "the parallelism of job %s could not be put on record: %v", info.ID, err)
-		}
+	case <-recorded:
 		return &wire.ScaleReply{Job: *withoutPlan(info)}, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()

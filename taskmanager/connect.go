@@ -234,7 +234,7 @@ func (m *manager) sendLoop(stream link, beat time.Duration, heard chan error) er
 		}
 		if message.Heartbeat != nil {
 			ailing := m.space.Full()
-			message.Heartbeat.Ailing = ailing
+			message.Heartbeat.Ailing, message.Heartbeat.Kept = ailing, m.kept.refs()
 			if ailing != m.ailing {
 				m.ailing = ailing
 				if ailing != "" {

@@ -50,6 +50,7 @@ type fakeJobManager struct {
 	heard       []heard // messages of all streams, in the order of arrival
 	beats       int
 	running     []wire.WorkerRef // Running of the last heartbeat
+	kept        []wire.WorkerRef // Kept of the last heartbeat
 	ailing      string           // Ailing of the last heartbeat
 	leaving     []wire.Leaving   // announcements, not those in registrations
 	left        *wire.Leave
@@ -185,7 +186,7 @@ func (b *fakeJobManager) Connect(s grpcStream) error {
 			switch {
 			case m.Heartbeat != nil:
 				b.beats++
-				b.ailing, b.running = m.Heartbeat.Ailing, m.Heartbeat.Running
+				b.ailing, b.running, b.kept = m.Heartbeat.Ailing, m.Heartbeat.Running, m.Heartbeat.Kept
 				if !b.withoutAcks {
 					err = s.Send(&wire.ToTaskManager{Ack: &wire.Ack{Number: m.Heartbeat.Number}})
 				}

@@ -116,9 +116,9 @@ func (p *pool) command(c *wire.WorkerCommand) bool {
 	return false
 }
 
-// makeRoom dismisses processes, the oldest first, until those that are left had at most free slots.
+// makeRoom dismisses processes that had slots, the oldest first, until those that are left had at most free slots.
 func (p *pool) makeRoom(free int) {
-	for p.slots() > free && p.end(func(*kept) bool { return true }, dismiss) {
+	for p.slots() > free && p.end(func(k *kept) bool { return k.slots > 0 }, dismiss) {
 	}
 }
 
@@ -132,12 +132,12 @@ func (p *pool) slots() (n int) {
 	return n
 }
 
-// jobs returns the jobs of the waiting processes.
-func (p *pool) jobs() (all []wire.JobID) {
+// refs returns the workers whose processes wait.
+func (p *pool) refs() (all []wire.WorkerRef) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, k := range p.waiting {
-		all = append(all, k.ref.Job)
+		all = append(all, k.ref)
 	}
 	return all
 }

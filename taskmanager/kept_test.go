@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -160,24 +161,43 @@ func TestKeptProcess(t *testing.T) {
 	require.Equal(t, []string{"1 false", "1 true", "2 false", "2 true", "3 false", "3 true"}, order)
 }
 
-// TestKeptProcessIsNotListed requires that heartbeats and registrations do not list a worker that has
-// kept its process.
-func TestKeptProcessIsNotListed(t *testing.T) {
+// lists waits for a heartbeat that lists the given workers.
+func (b *site) lists(t *testing.T, running, kept []wire.WorkerRef) {
+	t.Helper()
+	b.await(t, fmt.Sprintf("a heartbeat with running workers %v and kept ones %v", running, kept), func() bool {
+		return slices.Equal(b.running, running) && slices.Equal(b.kept, kept)
+	})
+}
+
+// TestKeptProcessIsListed requires that heartbeats list a worker that has kept its process, not as
+// running, until the process has another worker.
+func TestKeptProcessIsListed(t *testing.T) {
 	b := launched(t)
+	first, second := b.attempt("j", 1), b.attempt("j", 2)
+	first.deploy(t, "keep", 1)
+	first.keep(t)
+	b.lists(t, nil, []wire.WorkerRef{first.ref})
+	second.deploy(t, "keep", 1)
+	require.Equal(t, first.pid(t), second.pid(t))
+	b.lists(t, []wire.WorkerRef{second.ref}, nil)
+}
+
+// TestEndOfKeptProcess requires that a registration lists a process that waits, and that its end is told at
+// once.
+func TestEndOfKeptProcess(t *testing.T) {
+	t.Parallel()
+	b := manage(t, newFakeJobManager(t), func(c *Config) { c.Heartbeat = time.Hour })
 	first := b.attempt("j", 1)
 	first.deploy(t, "keep", 1)
 	first.keep(t)
-	b.awaitHeartbeats(t, 3)
-	b.mu.Lock()
-	require.Empty(t, b.running)
-	b.mu.Unlock()
-	second := b.attempt("j", 2)
-	second.deploy(t, "keep", 1)
-	require.Equal(t, first.pid(t), second.pid(t))
-	b.awaitHeartbeats(t, 3)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	require.Equal(t, []wire.WorkerRef{second.ref}, b.running)
+	pid := first.pid(t)
+	b.server.Stop()
+	b.start()
+	b.await(t, "another registration", func() bool { return len(b.registers) == 2 })
+	require.Equal(t, []wire.WorkerRef{first.ref}, b.registers[1].Kept)
+	b.await(t, "a heartbeat that lists the process", func() bool { return slices.Equal(b.kept, []wire.WorkerRef{first.ref}) })
+	require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
+	b.await(t, "a heartbeat that does not list it", func() bool { return len(b.kept) == 0 })
 }
 
 // TestUnaskedKept requires that a worker that may not keep its process ends.
@@ -201,10 +221,14 @@ func TestKeptProcessOfAnotherJob(t *testing.T) {
 	require.True(t, runs(first.pid(t)), "there are slots for both")
 }
 
-// TestKeptProcessMakesRoom requires that the oldest kept processes end when their slots are needed.
+// TestKeptProcessMakesRoom requires that the oldest kept processes end when their slots are needed. One without
+// slots stays.
 func TestKeptProcessMakesRoom(t *testing.T) {
 	t.Parallel()
 	b := manage(t, newFakeJobManager(t), func(c *Config) { c.Slots, c.KeepFor = 4, time.Hour })
+	none := b.attempt("none", 1)
+	none.deploy(t, "keep", 0)
+	none.keep(t)
 	one, two, three := b.attempt("one", 1), b.attempt("two", 1), b.attempt("three", 1)
 	for _, a := range []attempt{one, two, three} {
 		a.deploy(t, "keep", 1)
@@ -215,6 +239,7 @@ func TestKeptProcessMakesRoom(t *testing.T) {
 	awaitProcessEnd(t, one.pid(t))
 	awaitProcessEnd(t, two.pid(t))
 	require.True(t, runs(three.pid(t)), "1 of 4 slots is left")
+	require.True(t, runs(none.pid(t)), "its end makes no room")
 	again := b.attempt("three", 2)
 	again.deploy(t, "keep", 1)
 	require.Equal(t, three.pid(t), again.pid(t))

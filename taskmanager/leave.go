@@ -80,12 +80,19 @@ func (m *manager) awaits() (jobs string, waits bool) {
 	for ref := range m.workers {
 		ids = append(ids, string(ref.Job))
 	}
-	for _, job := range m.kept.jobs() {
-		ids = append(ids, string(job))
+	for _, ref := range m.kept.refs() {
+		ids = append(ids, string(ref.Job))
 	}
 	slices.Sort(ids)
 	jobs = strings.Join(slices.Compact(ids), ", ")
 	return jobs, jobs != "" || !m.joined && !m.outbox.Empty()
+}
+
+// keptChange is called when a process waits no longer for the next attempt. The job manager learns of that at once,
+// so that it does not count on the process.
+func (m *manager) keptChange() {
+	m.outbox.Beat()
+	m.change()
 }
 
 // change tells handOver that a worker has ended, that a process waits no longer for the next attempt, or that

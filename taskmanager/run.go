@@ -74,7 +74,7 @@ func Run(ctx context.Context, config Config) (err error) {
 		changed:     make(chan struct{}, 1),
 		workers:     map[wire.WorkerRef]*worker{},
 	}
-	m.kept.changed = m.change
+	m.kept.changed = m.keptChange
 	return m.run(ctx)
 }
 
@@ -298,7 +298,7 @@ func (m *manager) registration() *wire.Register {
 		Version: wire.Version, Build: wire.Build(),
 		ID: m.dir.id, Incarnation: m.incarnation, Name: m.Name, Host: m.Advertise, PID: os.Getpid(),
 		Slots: m.Slots, Memory: m.Memory, Platform: m.own.Platform, Executable: m.own.Hash, Ailing: m.space.Full(),
-		Broke: m.broke, Running: m.outbox.Reconnect(), Leaving: m.outbox.Announcement(),
+		Broke: m.broke, Running: m.outbox.Reconnect(), Kept: m.kept.refs(), Leaving: m.outbox.Announcement(),
 	}
 	if m.presence != nil {
 		r.Presence, r.PresenceKey = m.presence.address, m.presence.key

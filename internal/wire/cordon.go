@@ -57,6 +57,9 @@ type DrainReply struct {
 type Cordon struct {
 	Reason string    `msgpack:"reason" json:"reason,omitempty"`
 	Since  time.Time `msgpack:"since" json:"since"`
+	// Drained says that the jobs there leave. Those that cannot be saved leave at the time By, unless it is zero.
+	Drained bool      `msgpack:"drained,omitempty" json:"-"`
+	By      time.Time `msgpack:"by" json:"-"`
 }
 
 // Avoidance says that jobs get slots of a task manager only if other task managers do not have

@@ -49,12 +49,15 @@ type Register struct {
 	Leaving *Leaving `msgpack:"leaving,omitempty"`
 	// Running has the workers that were deployed over an earlier stream and still run.
 	Running []WorkerRef `msgpack:"running"`
+	// Kept has the workers that have ended and whose processes wait for the next attempt of their jobs.
+	Kept []WorkerRef `msgpack:"kept,omitempty"`
 }
 
 // Heartbeat is sent at the interval in Registered. The job manager answers it with Ack.
 type Heartbeat struct {
 	Number  uint64      `msgpack:"number"`
 	Running []WorkerRef `msgpack:"running"`
+	Kept    []WorkerRef `msgpack:"kept,omitempty"`   // as in Register
 	Ailing  string      `msgpack:"ailing,omitempty"` // as in Register
 }
 

@@ -39,7 +39,8 @@ func (c *Core) patience(k Continuation) time.Duration {
 func (c *Core) takeUp(info wire.JobInfo, r Resumable) *job {
 	info.Plan, info.Outcomes, info.Progress = nil, nil, nil
 	now := c.clock.Counted()
-	j := &job{spec: r.Spec, specRecorded: true, info: info, since: now, deployed: r.Continuation.Began, overlaps: r.Continuation.Overlaps, earlier: r.Continuation.Earlier, planned: info.Parallelism}
+	j := &job{spec: r.Spec, specRecorded: true, info: info, since: now, deployed: r.Continuation.Began, overlaps: r.Continuation.Overlaps, earlier: r.Continuation.Earlier, planned: info.Parallelism,
+		moving: r.Continuation.Moving, target: r.Continuation.Target}
 	if j.info.Allowed.Max == 0 {
 		j.info.Allowed = r.Spec.Allowed()
 	}
@@ -172,6 +173,9 @@ func (c *Core) adopt(w *worker) {
 		j.info.Detail = j.starting()
 	}
 	c.emit(Changed{Job: j.snapshot()})
+	for _, w := range j.workers { // the former job manager may not have asked the job to leave
+		c.leaveDrained(j, w.taskManager.Name)
+	}
 }
 
 // loseReplaced makes the task managers lost whose ID belongs to a later incarnation.

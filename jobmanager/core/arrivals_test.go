@@ -169,7 +169,7 @@ func (a *arrivals) step(e Event) {
 		switch e := effect.(type) {
 		case Persist:
 			if e.Barrier {
-				a.step(Persisted{ID: e.Job.ID, Attempt: e.Job.Attempt})
+				a.step(Persisted{ID: e.Job.ID, Attempt: e.Job.Attempt, State: e.Job.State})
 			}
 		case Send:
 			a.obey(e)

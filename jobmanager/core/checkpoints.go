@@ -22,7 +22,8 @@ type Counters struct {
 	Checkpoints, FailedCheckpoints uint64 // checkpoints that were written, and writes that failed
 	CheckpointBytes                uint64
 	CheckpointSeconds              float64
-	Restarts                       uint64                      // attempts that followed a lost one
+	Restarts                       uint64                      // attempts that followed a lost one whose loss was not announced
+	Moves                          uint64                      // attempts that followed one that ended on purpose, or whose loss was announced
 	Lost                           map[wire.FailureKind]uint64 // lost attempts, by the kind of the cause
 	// Recovery has, for each phase of recoveries, the times from the detection of the loss to the end
 	// of the phase.

@@ -29,6 +29,10 @@ type Continuation struct {
 	Overlaps bool `msgpack:"overlaps,omitempty"`
 	// Held says that workers of the current attempt, which runs, have kept something of earlier attempts.
 	Held bool `msgpack:"held,omitempty"`
+	// Moving says that the last attempt ended so that the job goes on with other slots. Target is the largest number
+	// of slots that it gets then; 0 means as many as it may have.
+	Moving bool `msgpack:"moving,omitempty"`
+	Target int  `msgpack:"target,omitempty"`
 	// Earlier has what the attempts before the current one have reported of their checkpoints.
 	Earlier wire.Checkpointed `msgpack:"earlier"`
 	// Restarts has what the restart strategy knows.
@@ -54,7 +58,7 @@ type CrashCount struct {
 // continuation returns what a restarted job manager needs to take up job j.
 func (c *Core) continuation(j *job) *Continuation {
 	now := c.clock.Counted()
-	k := &Continuation{Lease: c.config.Lease, Began: j.deployed, Deciding: j.deciding, Overlaps: j.overlaps, Held: j.awaitsHeld || j.info.State == wire.JobRunning && j.held() != nil, Earlier: j.earlier, Restarts: j.restarts.history(now)}
+	k := &Continuation{Lease: c.config.Lease, Began: j.deployed, Deciding: j.deciding, Overlaps: j.overlaps, Held: j.awaitsHeld || j.info.State == wire.JobRunning && j.held() != nil, Moving: j.moving, Target: j.target, Earlier: j.earlier, Restarts: j.restarts.history(now)}
 	switch j.info.State {
 	case wire.JobRestarting:
 		k.Delay = max(0, j.restartAt-now)
@@ -64,7 +68,7 @@ func (c *Core) continuation(j *job) *Continuation {
 	}
 	for _, w := range j.workers {
 		host := w.taskManager.Register
-		host.Ailing, host.Broke, host.Leaving, host.Presence, host.PresenceKey = "", "", nil, "", ""
+		host.Ailing, host.Broke, host.Kept, host.Leaving, host.Presence, host.PresenceKey = "", "", nil, nil, "", ""
 		k.Hosts = append(k.Hosts, host)
 	}
 	return k

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -12,7 +13,7 @@ import (
 // belongs to the name of a task manager. So it also applies to a task manager that registers
 // later under this name, whether it is the same process or not. The shell records a cordon
 // before it passes Cordoned, and passes all recorded cordons to New. So after a restart of the
-// job manager the same task managers are cordoned.
+// job manager the same task managers are cordoned. A drain (move.go) is recorded as part of the cordon.
 
 // Cordoned says that the task managers of a name are cordoned, and that this is on disk.
 type Cordoned struct {
@@ -52,10 +53,20 @@ func (c *Core) Cordon(name string) *wire.Cordon {
 func (c *Core) NextCordon(name, reason string, at time.Time) wire.Cordon {
 	next := wire.Cordon{Reason: reason, Since: at}
 	if before := c.Cordon(name); before != nil {
-		next.Since = before.Since
-		if reason == "" {
-			next.Reason = before.Reason
-		}
+		next = *before
+		next.Reason = cmp.Or(reason, before.Reason)
+	}
+	return next
+}
+
+// NextDrain returns the cordon that the task managers of a name have after a request at the given time to drain
+// them. within is the time after which jobs leave that could not be saved until then; 0 means that they stay until
+// they are saved or have ended. An earlier time limit stays.
+func (c *Core) NextDrain(name, reason string, within time.Duration, at time.Time) wire.Cordon {
+	next := c.NextCordon(name, reason, at)
+	next.Drained = true
+	if by := at.Add(within); within > 0 && (next.By.IsZero() || by.Before(next.By)) {
+		next.By = by
 	}
 	return next
 }

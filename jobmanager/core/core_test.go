@@ -29,7 +29,7 @@ func Example() {
 			switch e := effect.(type) {
 			case Persist:
 				if e.Barrier { // the record is on disk
-					effects = append(effects, c.Step(now, Persisted{ID: e.Job.ID, Attempt: e.Job.Attempt})...)
+					effects = append(effects, c.Step(now, Persisted{ID: e.Job.ID, Attempt: e.Job.Attempt, State: e.Job.State})...)
 				}
 			case Send:
 				if d := e.Message.Deploy; d != nil {

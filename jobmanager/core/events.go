@@ -71,14 +71,16 @@ type CancelAsked struct {
 }
 
 // Persisted says that the record of a Persist effect is on disk. The shell sends Persisted for
-// effects with Barrier set. Attempt is the attempt of that record. The core waits for Persisted
-// before it deploys the workers of an attempt, so that a restarted job manager knows every
-// attempt of which workers may be left, and before it sends worker 0 the command to commit. If
-// Err is not nil, the record could not be written, and the job fails before any of its results
-// is visible. For a deployment, the shell instead tries until the record is written.
+// effects with Barrier set. Attempt and State are those of that record. The core waits for
+// Persisted before it deploys the workers of an attempt, so that a restarted job manager knows
+// every attempt of which workers may be left, before it sends a giver the command to exit, and
+// before it sends worker 0 the command to commit. If Err is not nil, the record could not be
+// written, and the job fails before any of its results is visible. For a deployment and for a
+// giver, the shell instead tries until the record is written.
 type Persisted struct {
 	ID      wire.JobID
 	Attempt int
+	State   wire.JobState
 	Err     error
 }
 

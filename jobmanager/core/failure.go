@@ -160,8 +160,8 @@ const maxBroken = 4
 // although no worker has ended and no task manager is silent. The text names the workers on
 // both sides of a broken connection, because either may have caused the failure.
 func (j *job) brokenConnection() string {
-	if len(j.workers) < 2 {
-		return ""
+	if len(j.workers) < 2 || j.adopted {
+		return "" // a former job manager may have got such a report
 	}
 	var where []string
 	for _, w := range j.workers[:min(len(j.workers), maxBroken)] {

@@ -10,9 +10,10 @@ import (
 // giver: a worker of that attempt, behind all others, that has no slots. It sends the rows of queues and the
 // states that it has kept to the workers that need them, and has finished then. So a job that is scaled
 // down, or leaves a task manager, makes nothing again that is still there. A giver is deployed, prepared and
-// started like all workers. It gets the command to exit when it has finished and all others have begun to run,
-// and have thus fetched their states. From then on the attempt goes on without it (wire.Placed.Left). Its loss
-// before that is the loss of the attempt, as a worker that still fetches states would ask it for ever.
+// started like all workers. When it has finished and all others have begun to run, and have thus fetched their
+// states, the attempt goes on without it (wire.Placed.Left). It gets the command to exit when that is on record,
+// as a restarted job manager would miss it otherwise. Its loss before it has finished is the loss of the attempt,
+// as a worker that still fetches states would ask it for ever.
 
 // gives reports whether the worker is a giver.
 func (w *worker) gives() bool { return w.mode == wire.RunMode && w.slots == 0 }
@@ -45,21 +46,36 @@ func (j *job) haveBegun() bool {
 	})
 }
 
-// leaveGivers tells those givers of a job to exit that are not needed any more.
+// leaves reports whether the attempt goes on without the giver, and it is not on record yet.
+func (w *worker) leaves() bool {
+	return w.gives() && w.state == WorkerFinished && w.ordered == notOrdered && w.job.info.Workers[w.ref.Worker].Left
+}
+
+// leaveGivers notes that a job goes on without those givers that are not needed any more. At most one record of
+// that is being written, so that it is known which givers it has.
 func (c *Core) leaveGivers(j *job) {
-	if j.info.State != wire.JobRunning || !j.haveBegun() {
+	if j.info.State != wire.JobRunning || !j.haveBegun() || slices.ContainsFunc(j.workers, (*worker).leaves) {
 		return
 	}
 	left := false
 	for _, w := range j.workers {
 		if w.gives() && w.state == WorkerFinished && w.ordered == notOrdered {
 			left = c.giverLeft(w) || left
-			c.stop(w, orderedExit, "")
 		}
 	}
 	if left {
-		c.record(j, false)
+		c.persist(j, Persist{Barrier: true, Retry: true})
 	}
+}
+
+// exitGivers tells the givers of a job to exit of which it is on record that the attempt goes on without them.
+func (c *Core) exitGivers(j *job) {
+	for _, w := range j.workers {
+		if w.leaves() {
+			c.stop(w, orderedExit, "")
+		}
+	}
+	c.leaveGivers(j)
 }
 
 // giverLeft notes that the attempt goes on without a giver. It returns false if that was noted before.

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -14,9 +15,9 @@ import (
 // (placeSurvivors, arrange). Its deployment takes the process over. Processes that it does not take are told
 // to exit, and so are all if the job gets no further attempt.
 //
-// What the core knows of a process may be out of date, as its task manager ends it when its slots are
-// needed or nobody has taken it for a while. The task manager then starts another process. A restarted
-// job manager knows of none: the next attempt takes those that are on its task managers.
+// A task manager ends a process when its slots are needed or nobody has taken it for a while. It lists those that
+// it has when it registers and in each heartbeat. So a restarted job manager knows them too. What the core knows
+// may be out of date for a moment; the task manager then starts another process.
 
 // maxAllHeld bounds wire.Ready.Held of all workers of an attempt together, in bytes. Each of them gets that.
 // If there is more, they get nothing, and make their rows anew.
@@ -26,25 +27,56 @@ const maxAllHeld = 16 << 20
 type keptProcess struct {
 	taskManager *taskManager
 	ref         wire.WorkerRef // the worker that has kept it
-	slots       wire.SlotRange // the slots of the job that the worker had
-	of          int            // number of all slots that the job had
+	slots       wire.SlotRange // the slots of the job that the worker had; empty if they are not known
+	of          int            // number of all slots that the job had; 0 if it is not known
 }
 
 // workerKept processes the end of worker w, which has kept its process.
 func (c *Core) workerKept(w *worker) {
-	j := w.job
-	k := keptProcess{taskManager: w.taskManager, ref: w.ref}
-	fits := w.mode == wire.RunMode && w.ref.Attempt == j.info.Attempt && w.ref.Worker < len(j.info.Workers)
-	if fits {
-		all := j.info.Workers
-		k.slots, k.of = all[w.ref.Worker].Slots, all[len(all)-1].Slots.Hi
-	}
+	n := w.taskManager
 	c.workerGone(w, processEnded, nil, lost)
-	if !fits || !j.goesOn() {
+	n.Kept = append(slices.Clone(n.Kept), w.ref)
+	c.foundKept(n, w.ref)
+}
+
+// listedKept compares the kept processes that a task manager lists with those that the core knows. Unless the task
+// manager registers, it does that only if the list has changed, as it considers all jobs.
+func (c *Core) listedKept(n *taskManager, listed []wire.WorkerRef, registers bool) {
+	if !registers && slices.Equal(n.Kept, listed) {
+		return
+	}
+	n.Kept = listed
+	for _, j := range c.live {
+		j.kept = slices.DeleteFunc(j.kept, func(k keptProcess) bool { return k.taskManager == n && !slices.Contains(listed, k.ref) })
+	}
+	for _, ref := range listed {
+		if n.workers[ref] == nil { // otherwise the end of the worker is yet to be reported
+			c.foundKept(n, ref)
+		}
+	}
+}
+
+// foundKept decides what becomes of the process that task manager n has kept of worker ref. It waits for the next
+// attempt of its job if there may be one. If a worker of the current attempt is there, the deployment takes the
+// process over.
+func (c *Core) foundKept(n *taskManager, ref wire.WorkerRef) {
+	j, k := c.jobs[ref.Job], keptProcess{taskManager: n, ref: ref}
+	if j == nil || !j.goesOn() {
 		c.exit(k)
 		return
 	}
-	j.kept = append(j.kept, k)
+	current := ref.Attempt == j.info.Attempt
+	if all := j.info.Workers; current && ref.Worker < len(all) {
+		k.slots, k.of = all[ref.Worker].Slots, all[len(all)-1].Slots.Hi
+	}
+	runs := j.info.State == wire.JobDeploying || j.info.State == wire.JobRunning
+	switch {
+	case j.keeps(n, ref) || slices.ContainsFunc(j.workers, func(w *worker) bool { return w.taskManager == n && !w.state.Gone() }):
+	case runs && !current:
+		c.exit(k)
+	default:
+		j.kept = append(j.kept, k)
+	}
 }
 
 // goesOn reports whether the job has an attempt that runs, or may get another one.
@@ -85,12 +117,15 @@ func (j *job) forgetKept(n *taskManager) {
 }
 
 // setKept adds the kept processes of a job to the request for its slots. It leaves out those of an attempt
-// with another number of slots than that of the last process.
+// with another number of slots than that of the last process, and those of which that is not known.
 func (r *Request) setKept(all []keptProcess) {
-	if len(all) == 0 {
+	for _, k := range all {
+		r.Was = cmp.Or(k.of, r.Was)
+	}
+	if r.Was == 0 {
 		return
 	}
-	r.Kept, r.Was = make(map[string]wire.SlotRange, len(all)), all[len(all)-1].of
+	r.Kept = make(map[string]wire.SlotRange, len(all))
 	for _, k := range all {
 		if k.of == r.Was {
 			r.Kept[k.taskManager.ID] = k.slots

@@ -42,7 +42,9 @@ func TestLeavesForEver(t *testing.T) {
 		require.Equal(t, wire.JobDeploying, info.State)
 		require.Equal(t, attempt, info.Attempt)
 		c.Step(now, Persisted{ID: "j", Attempt: attempt})
+		c.Step(now, Cordoned{TaskManager: "a", Cordon: wire.Cordon{Drained: true}})
 		c.Step(now, Drained{TaskManager: "a"})
+		c.Step(now, Uncordoned{TaskManager: "a"})
 		c.Step(now, Reported{Conn: 1, WorkerEvent: wire.WorkerEvent{WorkerRef: wire.WorkerRef{Job: "j", Attempt: attempt}, Ended: &wire.Ended{}}})
 		now += TickEvery
 		c.Step(now, Heartbeat{Conn: 1})

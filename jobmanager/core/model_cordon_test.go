@@ -64,7 +64,7 @@ func (w *world) given(t require.TestingT, id string, mode wire.WorkerMode) {
 		}
 	}
 	for _, j := range w.core.live {
-		if least, _ := j.wants(); j.inLine() && !j.waits() {
+		if least, _ := j.wants(); w.core.inLine(j) && !j.waits() {
 			reserved += least
 		}
 	}
@@ -77,7 +77,7 @@ func (w *world) recordedCordons() map[string]wire.Cordon {
 	cordons := make(map[string]wire.Cordon)
 	for name, cordoned := range w.cordoned {
 		if cordoned {
-			cordons[name] = wire.Cordon{}
+			cordons[name] = w.drained[name]
 		}
 	}
 	return cordons
@@ -91,6 +91,7 @@ func (w *world) cordon(t *rapid.T) {
 	if w.cordoned[id] {
 		w.step(t, Cordoned{TaskManager: id, Cordon: w.core.NextCordon(id, "reason", time.Time{})})
 	} else {
+		delete(w.drained, id)
 		w.step(t, Uncordoned{TaskManager: id})
 	}
 }
@@ -112,7 +113,11 @@ func (w *world) save(t *rapid.T) {
 }
 
 func (w *world) drain(t *rapid.T) {
-	w.step(t, Drained{TaskManager: w.some(t).id, Within: time.Duration(rapid.IntRange(0, 2).Draw(t, "within")) * time.Second})
+	id := w.some(t).id
+	within := time.Duration(rapid.IntRange(0, 2).Draw(t, "within")) * time.Second
+	w.cordoned[id], w.drained[id] = true, w.core.NextDrain(id, "", within, w.core.wall())
+	w.step(t, Cordoned{TaskManager: id, Cordon: w.drained[id]})
+	w.step(t, Drained{TaskManager: id})
 }
 
 // scale gives a job another parallelism, if that can be.

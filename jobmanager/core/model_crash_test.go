@@ -77,7 +77,7 @@ func (w *world) write(t require.TestingT, fails bool) {
 		w.may[e.Job.ID] = w.may[e.Job.ID] || e.Job.State == wire.JobCommitting
 	}
 	if e.Barrier {
-		w.step(t, Persisted{ID: e.Job.ID, Attempt: e.Job.Attempt, Err: err})
+		w.step(t, Persisted{ID: e.Job.ID, Attempt: e.Job.Attempt, State: e.Job.State, Err: err})
 	}
 }
 
@@ -106,12 +106,13 @@ func (w *world) crash(t *rapid.T) {
 	clear(w.resumed)
 	clear(w.awaited)
 	clear(w.leaves)
-	clear(w.goesOn) // a restarted job manager does not know what was about to change
+	clear(w.goesOn)
 	w.asked = nil
 	config := w.config
 	config.Started, config.Resume = config.Started.Add(w.base), maps.Clone(w.kept)
 	for _, id := range w.jobs {
 		info := w.disk[id]
+		w.goesOn[id] = w.kept[id].Continuation.Moving
 		w.seen[id], w.stored[id], w.computed[id] = info.State, info.State, info.State == wire.JobCommitting
 		config.History = append(config.History, info)
 	}

@@ -12,8 +12,10 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// This file has the kept processes of TestAnything. A process counts as kept as long as the connection lasts on
-// which the core was told of it: later, commands for it may have been lost.
+// This file has the kept processes of TestAnything. Their task managers list them.
+
+// lists returns the workers whose processes wait on the task manager.
+func (m *manager) lists() []wire.WorkerRef { return slices.SortedFunc(maps.Keys(m.kept), compareRefs) }
 
 // hearKept records a report that a worker has kept its process.
 func (w *world) hearKept(e Reported) {
@@ -30,7 +32,7 @@ func (w *world) begin(t *rapid.T) {
 			w.conns++
 			m.conn = w.conns
 			w.byConn[m.conn] = m
-			r := wire.Register{Version: wire.Version, ID: m.id, Incarnation: fmt.Sprint(m.inc), Slots: 3, Memory: 300, Executable: anyHash, Leaving: m.leaving}
+			r := wire.Register{Version: wire.Version, ID: m.id, Incarnation: fmt.Sprint(m.inc), Slots: 3, Memory: 300, Executable: anyHash, Leaving: m.leaving, Kept: m.lists()}
 			r.Running = slices.SortedFunc(maps.Keys(m.running), compareRefs)
 			w.step(t, Registered{Conn: m.conn, Register: r})
 		}
@@ -96,10 +98,9 @@ func (m *manager) takes(d *wire.Deployment) {
 // waiting returns the workers whose processes wait on a task manager that is connected.
 func (w *world) waiting() (all []wire.WorkerRef) {
 	for _, m := range w.managers {
-		if w.core.conns[m.conn] == nil {
-			clear(m.kept)
+		if w.core.conns[m.conn] != nil {
+			all = append(all, m.lists()...)
 		}
-		all = append(all, slices.Collect(maps.Keys(m.kept))...)
 	}
 	return all
 }

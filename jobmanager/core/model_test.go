@@ -61,7 +61,7 @@ type manager struct {
 	conn    int // number of its connection; 0 if it has none
 	running map[wire.WorkerRef]bool
 	told    map[wire.WorkerRef]bool // workers that have got a command to end
-	kept    map[wire.WorkerRef]bool // workers whose processes wait, as the current connection has told the core
+	kept    map[wire.WorkerRef]bool // workers whose processes wait
 	leaving *wire.Leaving           // what this process has announced; nil if nothing
 }
 
@@ -99,6 +99,7 @@ type world struct {
 	resolves map[wire.WorkerRef]bool        // workers that were deployed to resolve a graph
 	computed map[wire.JobID]bool            // jobs that have been committing
 	cordoned map[string]bool                // names of task managers
+	drained  map[string]wire.Cordon         // names of those of them that are drained
 	leaves   map[*taskManager]time.Duration // task managers that leave, and the counted time at which their jobs must have left
 	avoids   reference
 	asked    []wire.WorkerCommand // requests for checkpoints that reached task managers or were lost
@@ -119,7 +120,7 @@ func newWorld(t *rapid.T) *world {
 		heard: map[wire.WorkerRef]time.Duration{}, gone: map[wire.WorkerRef]bool{}, commits: map[wire.WorkerRef]bool{}, prepares: map[wire.WorkerRef]bool{}, resumed: map[wire.JobID]int{}, restart: map[wire.JobID]wire.Restart{},
 		priority: map[wire.JobID]int{}, submitted: map[wire.JobID]time.Duration{}, goesOn: map[wire.JobID]bool{},
 		resolves: map[wire.WorkerRef]bool{}, computed: map[wire.JobID]bool{},
-		cordoned: map[string]bool{}, leaves: map[*taskManager]time.Duration{}, avoids: newReference(), awaited: map[int]bool{},
+		cordoned: map[string]bool{}, drained: map[string]wire.Cordon{}, leaves: map[*taskManager]time.Duration{}, avoids: newReference(), awaited: map[int]bool{},
 	}
 	for i := range 3 {
 		w.managers = append(w.managers, &manager{id: fmt.Sprint("m", i), running: map[wire.WorkerRef]bool{}, told: map[wire.WorkerRef]bool{}, kept: map[wire.WorkerRef]bool{}})
@@ -161,7 +162,7 @@ func (w *world) perform(t require.TestingT, effects []Effect) {
 			require.True(t, known || e.Spec != nil, "the first record must have the specification")
 			require.Equal(t, e.Job.State.Ended(), e.Continuation == nil)
 			require.Equal(t, e.Job.State == wire.JobCommitting && w.seen[e.Job.ID] != wire.JobCommitting, e.Barrier && !e.Retry)
-			if e.Retry {
+			if e.Retry && e.Job.State != wire.JobRunning {
 				w.placed(t, e)
 			}
 			w.queue = append(w.queue, e)
@@ -243,13 +244,13 @@ func overlaps(id wire.JobID) bool { return id != "" && id[len(id)-1]%2 == 0 }
 // alone is called when worker ref is deployed to run or to resolve. It requires that no worker of
 // an earlier attempt that ran can be left, unless attempts of the job may overlap, that no worker of
 // an earlier attempt may commit, and that the restart strategy allows the attempt. A worker that was
-// not told to prepare the sinks does not count, as it writes nothing.
+// not told to prepare the sinks does not count, and neither does a giver, as these write nothing.
 func (w *world) alone(t require.TestingT, ref wire.WorkerRef) {
 	for _, before := range w.refs {
 		if before.Job != ref.Job || before.Attempt == ref.Attempt || w.resolves[before] {
 			continue
 		}
-		if !w.gone[before] && !overlaps(ref.Job) && w.prepares[wire.WorkerRef{Job: before.Job, Attempt: before.Attempt}] {
+		if !w.gone[before] && !overlaps(ref.Job) && w.slots[before] > 0 && w.prepares[wire.WorkerRef{Job: before.Job, Attempt: before.Attempt}] {
 			require.GreaterOrEqual(t, w.now-w.heard[before], w.core.config.Lease, "the lease of the former worker %s must have lapsed", before)
 		}
 		for _, n := range w.core.order {
@@ -309,11 +310,14 @@ func (w *world) deliver(t require.TestingT, e Send) {
 	if c := e.Message.Worker; c != nil {
 		switch {
 		case c.Kill != nil || c.Cancel != nil || c.Exit != nil:
-			delete(m.kept, c.WorkerRef)
 			if !arrives {
 				return
 			}
+			delete(m.kept, c.WorkerRef)
 			m.told[c.WorkerRef] = true
+			if slots, known := w.slots[c.WorkerRef]; c.Exit != nil && known && slots == 0 && w.seen[c.Job] == wire.JobRunning {
+				require.True(t, w.disk[c.Job].Workers[c.WorkerRef.Worker].Left, "it must be on record that the attempt goes on without giver %s", c.WorkerRef)
+			}
 		case c.Save != nil:
 			require.Equal(t, 0, c.WorkerRef.Worker)
 			require.True(t, w.said[c.WorkerRef][saidPrepared], "only a running job has a state")
@@ -420,11 +424,12 @@ func (w *world) register(t *rapid.T) {
 	if rapid.IntRange(0, 3).Draw(t, "restarted") == 0 {
 		m.inc++
 		m.leaving = nil
+		clear(m.kept)
 		if rapid.Bool().Draw(t, "clean") {
 			clear(m.running)
 		}
 	}
-	r := wire.Register{Version: wire.Version, ID: m.id, Incarnation: fmt.Sprint(m.inc), Slots: 3, Memory: 300, Executable: anyHash, Leaving: m.leaving}
+	r := wire.Register{Version: wire.Version, ID: m.id, Incarnation: fmt.Sprint(m.inc), Slots: 3, Memory: 300, Executable: anyHash, Leaving: m.leaving, Kept: m.lists()}
 	switch rapid.IntRange(0, 9).Draw(t, "odd") {
 	case 0:
 		r.Version++
@@ -437,7 +442,6 @@ func (w *world) register(t *rapid.T) {
 	if rapid.IntRange(0, 9).Draw(t, "again") > 0 || m.conn == 0 {
 		w.conns++
 		m.conn = w.conns
-		clear(m.kept)
 		w.byConn[m.conn] = m
 	}
 	w.step(t, Registered{Conn: m.conn, Register: r})
@@ -476,7 +480,10 @@ func (w *world) leave(t *rapid.T) {
 
 func (w *world) beat(t *rapid.T) {
 	m := w.some(t)
-	w.step(t, Heartbeat{Conn: m.conn, Heartbeat: wire.Heartbeat{Running: w.has(t, m)}})
+	if rapid.IntRange(0, 9).Draw(t, "nobody took them") == 0 {
+		clear(m.kept)
+	}
+	w.step(t, Heartbeat{Conn: m.conn, Heartbeat: wire.Heartbeat{Running: w.has(t, m), Kept: m.lists()}})
 }
 
 // newID returns the ID of the next job. IDs are in the order of submission.
@@ -666,7 +673,7 @@ func (w *world) live(t *rapid.T, ticks int) {
 					w.step(t, Reported{Conn: m.conn, WorkerEvent: wire.WorkerEvent{WorkerRef: ref, Ended: &wire.Ended{}}})
 				}
 			}
-			w.step(t, Heartbeat{Conn: m.conn, Heartbeat: wire.Heartbeat{Running: slices.SortedFunc(maps.Keys(m.running), compareRefs)}})
+			w.step(t, Heartbeat{Conn: m.conn, Heartbeat: wire.Heartbeat{Running: slices.SortedFunc(maps.Keys(m.running), compareRefs), Kept: m.lists()}})
 		}
 		w.flush(t, len(w.queue))
 		w.step(t, Tick{})
@@ -703,6 +710,7 @@ func (w *world) settle(t *rapid.T) {
 	}
 	for id := range w.cordoned {
 		delete(w.cordoned, id)
+		delete(w.drained, id)
 		w.step(t, Uncordoned{TaskManager: id})
 	}
 	for range 300 {
@@ -716,7 +724,7 @@ func (w *world) settle(t *rapid.T) {
 				delete(m.running, ref)
 				w.step(t, Reported{Conn: m.conn, WorkerEvent: wire.WorkerEvent{WorkerRef: ref, Ended: &wire.Ended{}}})
 			}
-			w.step(t, Heartbeat{Conn: m.conn, Heartbeat: wire.Heartbeat{Running: slices.Collect(maps.Keys(m.running))}})
+			w.step(t, Heartbeat{Conn: m.conn, Heartbeat: wire.Heartbeat{Running: slices.Collect(maps.Keys(m.running)), Kept: m.lists()}})
 		}
 		w.flush(t, len(w.queue))
 		w.step(t, Tick{})

@@ -14,13 +14,10 @@ import (
 // workers. If none of these would be left, or if there are too few slots for the next attempt, it stays until
 // the time limit.
 
-// Drained says that the jobs on the task managers of a name must leave them. The task managers are
-// cordoned already.
+// Drained says that the jobs on the task managers of a name must leave them. That is on disk, as part of the cordon
+// of the name.
 type Drained struct {
 	TaskManager string
-	// Within is the time after which jobs leave that could not be saved until then; 0 means that they
-	// stay until they are saved or have ended.
-	Within time.Duration
 }
 
 func (Drained) event() {}
@@ -35,15 +32,22 @@ type move struct {
 
 // drained makes the jobs on the task managers of a name leave them.
 func (c *Core) drained(e Drained) {
-	by := time.Duration(0)
-	if e.Within > 0 {
-		by = c.clock.Counted() + e.Within
-	}
 	for _, j := range slices.Clone(c.live) {
-		if j.runsOn(ofName(e.TaskManager)) {
-			c.askToLeave(j, fmt.Sprintf("task manager %s is drained", e.TaskManager), by)
-		}
+		c.leaveDrained(j, e.TaskManager)
 	}
+}
+
+// leaveDrained makes a job leave the task managers of a name if it runs there and they are drained.
+func (c *Core) leaveDrained(j *job, name string) {
+	cordon := c.cordons[name]
+	if !cordon.Drained || !j.runsOn(ofName(name)) {
+		return
+	}
+	by := time.Duration(0)
+	if !cordon.By.IsZero() {
+		by = max(1, c.clock.Counted()+cordon.By.Sub(c.wall()))
+	}
+	c.askToLeave(j, fmt.Sprintf("task manager %s is drained", name), by)
 }
 
 // askToLeave makes a job that deploys or runs leave one of its task managers, for the reason cause.
@@ -128,6 +132,7 @@ func (c *Core) moveAway(j *job) {
 	j.target, j.moving, j.move = m.to, true, nil
 	switch {
 	case m.to > 0:
+		c.counters.Moves++
 		c.restart(j, f, 0)
 	case !c.attemptLost(j, f, announced):
 		c.fail(j, f)

@@ -31,15 +31,18 @@ func (c *Core) persist(j *job, e Persist) {
 }
 
 // persisted is called after the attempt to write a record with a barrier. It deploys the workers
-// of an attempt, or sends worker 0 the command to commit. If the record could not be written, it
-// fails the job.
+// of an attempt, sends givers that are not needed the command to exit, or sends worker 0 the
+// command to commit. If the record could not be written, it fails the job.
 func (c *Core) persisted(e Persisted) {
 	j := c.jobs[e.ID]
 	if j == nil || e.Attempt != j.info.Attempt {
 		return
 	}
-	commits := j.info.State == wire.JobCommitting && !j.recorded
+	commits := e.State == wire.JobCommitting && j.info.State == wire.JobCommitting && !j.recorded
 	if !commits && j.onRecord == e.Attempt {
+		if e.Err == nil {
+			c.exitGivers(j)
+		}
 		return
 	}
 	if e.Err != nil {

@@ -159,6 +159,7 @@ func (c *Core) resolveAgain(j *job, f *wire.Failure, how ending) bool {
 // another decides whether there is another attempt after one that was lost for the reason f, and when.
 func (c *Core) another(j *job, f *wire.Failure, how ending) (delay time.Duration, again bool) {
 	if how == announced && j.restarts.leaves(c.clock.Counted()) {
+		c.counters.Moves++
 		return 0, true
 	}
 	l := loss{now: c.clock.Counted()}
@@ -184,12 +185,12 @@ func (c *Core) another(j *job, f *wire.Failure, how ending) (delay time.Duration
 		j.refused = why
 		return 0, false
 	}
+	c.counters.Restarts++
 	return delay, true
 }
 
 // noteLost adds the current attempt, which was lost for the reason f, to the lost ones.
 func (c *Core) noteLost(j *job, f *wire.Failure) {
-	c.counters.Restarts++
 	j.info.Failure, j.info.Restarts = nil, j.restarts.count
 	ran := j.info.Started
 	if ran.Before(j.deployed) { // it is that of an earlier attempt

@@ -2,6 +2,7 @@ package core
 
 import (
 	"slices"
+	"time"
 
 	"github.com/superstep-ml/superstep/internal/wire"
 )
@@ -10,18 +11,18 @@ import (
 // get its slots, no job behind it gets slots of the same platform, even if there are enough for that
 // job. Otherwise a large job could wait for ever while small jobs run. A job that needs more
 // slots than the cluster has does not block others, because it waits for task managers and
-// not for slots. If a job has to wait for a time before it may use its slots, schedule only
-// reserves the slots. Elastic jobs get their least first. The slots that are free after that go to
+// not for slots. If a job has to wait for a time before it may use its slots, as one that is
+// restarting, schedule only reserves the slots. Elastic jobs get their least first. The slots that are free after that go to
 // them by priority, and in the order of submission, unless another job waits for slots of the platform.
 func (c *Core) schedule() {
-	if !slices.ContainsFunc(c.live, (*job).inLine) {
+	if !slices.ContainsFunc(c.live, c.inLine) {
 		return
 	}
 	offers := c.offers()
 	line := queue{}
 	var grants []*grant
 	for _, j := range c.line() {
-		if !j.inLine() {
+		if !c.inLine(j) {
 			continue
 		}
 		request := c.request(j)
@@ -82,7 +83,7 @@ func (c *Core) unkept(offers []Offer, j *job, grants []*grant) []Offer {
 // not given to others as more than their least.
 func (c *Core) reserveRestarting(offers []Offer) {
 	for _, j := range c.live {
-		if j.info.State == wire.JobRestarting && !j.inLine() {
+		if j.info.State == wire.JobRestarting && !c.inLine(j) {
 			if shares, short := Place(offers, c.request(j)); short == nil {
 				reserve(offers, shares, 1)
 			}
@@ -149,6 +150,11 @@ func (j *job) wants() (least, most int) {
 	return j.info.Allowed.Min, j.info.Allowed.Max
 }
 
-// inLine reports whether the job waits for slots, or will do so at once when its attempt, which was
-// ended by a move, is over.
-func (j *job) inLine() bool { return j.queued || j.moving && j.info.State == wire.JobRestarting }
+// restartsSoon is how long before its next attempt a job that is restarting has its place in the line. The
+// processes of its last attempt wait as long for the next one, so that it does not lose them to jobs behind it.
+const restartsSoon = time.Minute
+
+// inLine reports whether the job waits for slots, or will do so soon when its attempt is over.
+func (c *Core) inLine(j *job) bool {
+	return j.queued || j.info.State == wire.JobRestarting && (j.moving || max(j.restartAt, j.fencedUntil)-c.clock.Counted() <= restartsSoon)
+}

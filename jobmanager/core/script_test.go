@@ -23,7 +23,7 @@ import (
 // or policy=spread. resume=(JOB,...) lists the jobs that can be taken up again, resume=all means
 // all of them. fresh means that there are no records. rows-lost=(JOB,...) lists those of them whose rows are lost.
 //
-//	register CONN NAME [slots= inc= id= platform= version= memory= running=JOB/ATTEMPT/WORKER,... leaving=REASON within=]
+//	register CONN NAME [slots= inc= id= platform= version= memory= running=JOB/ATTEMPT/WORKER,... kept=JOB/ATTEMPT/WORKER,... leaving=REASON within=]
 //	beat CONN [running= ailing=]  default of running: the workers that were deployed there and have not ended
 //	submit JOB [slots= parallelism= priority= wait= artifact= resident= platform= resolve restart= attempts= delay= window= checkpoints=DIR]  default of restart: none
 //	say JOB/ATTEMPT/WORKER REPORT [conn=]
@@ -33,8 +33,8 @@ import (
 //	                           with step= and ended= of the only queue
 //	scale JOB PARALLELISM
 //	cancel JOB REASON | compiled JOB slots= | compiled JOB error=REASON
-//	persisted JOB [attempt= error=REASON]  default of attempt: that of the record
-//	hold | free                records of deployments are written only after "free"; until then "persisted" writes one
+//	persisted JOB [attempt= state= error=REASON]  default of attempt and state: those of the record
+//	hold | free                records of deployments and givers are written only after "free"; until then "persisted" writes one
 //	announce CONN REASON [within=]  a task manager announces that it leaves; default of within: 30s
 //	leave CONN REASON | cut CONN REASON
 //	process-ended NAME [inc=]  the process of a task manager has ended
@@ -42,7 +42,7 @@ import (
 //	sleep TIME                 time passes without a tick
 //	jobs | job JOB | taskmanagers | overview | counters
 //
-// Reports: ready [fp= at= overlaps=yes held= held-bytes=], ended kept, resolved, prepared, progress ROWS [STEP opened=yes resumed=], checkpointed WRITTEN FAILED [ERROR], finished,
+// Reports: ready [fp= at= overlaps=yes held= held-bytes=], ended kept, lapsed (its kept process has ended, which is no report), resolved, prepared, progress ROWS [STEP opened=yes resumed=], checkpointed WRITTEN FAILED [ERROR], finished,
 // committed, failed KIND MESSAGE [| OUTPUTS], ended [KIND EXITCODE|SIGNAL MESSAGE] [crashed=no].
 func TestStories(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
@@ -128,12 +128,13 @@ type scenario struct {
 	kept     map[wire.JobID]Resumable // what was stored with the records
 	held     bool                     // records of deployments are not written
 	cordons  map[string]wire.Cordon   // recorded cordons
+	waiting  map[wire.WorkerRef]int   // for each kept process, the connection of its task manager
 	beats    uint64
 	muteAcks bool
 }
 
 func newStory(t *testing.T, c Config) *scenario {
-	return &scenario{t: t, core: New(c), on: map[wire.WorkerRef]int{}, open: map[int]bool{}, records: map[wire.JobID]wire.JobInfo{}, kept: map[wire.JobID]Resumable{}, cordons: map[string]wire.Cordon{}}
+	return &scenario{t: t, core: New(c), on: map[wire.WorkerRef]int{}, open: map[int]bool{}, records: map[wire.JobID]wire.JobInfo{}, kept: map[wire.JobID]Resumable{}, cordons: map[string]wire.Cordon{}, waiting: map[wire.WorkerRef]int{}}
 }
 
 // restart returns the recorded jobs, which are passed to the core that replaces the core of s.
@@ -193,7 +194,7 @@ func (s *scenario) line(line string) string {
 	case "beat":
 		conn := number(s.t, words[1])
 		s.beats++
-		return s.step(Heartbeat{Conn: conn, Heartbeat: wire.Heartbeat{Number: s.beats, Running: s.running(conn, options), Ailing: strings.ReplaceAll(options["ailing"], "-", " ")}})
+		return s.step(Heartbeat{Conn: conn, Heartbeat: wire.Heartbeat{Number: s.beats, Running: s.running(conn, options), Kept: s.listed(conn), Ailing: strings.ReplaceAll(options["ailing"], "-", " ")}})
 	case "submit":
 		return s.submit(wire.JobID(words[1]), options)
 	case "say":
@@ -215,13 +216,14 @@ func (s *scenario) line(line string) string {
 		s.cordons[words[1]] = s.core.NextCordon(words[1], rest(2), storyBegin.Add(s.now))
 		return s.step(Cordoned{TaskManager: words[1], Cordon: s.cordons[words[1]]})
 	case "drain":
-		e := Drained{TaskManager: words[1]}
+		within := time.Duration(0)
 		if d := options["within"]; d != "" {
 			var err error
-			e.Within, err = time.ParseDuration(d)
+			within, err = time.ParseDuration(d)
 			require.NoError(s.t, err)
 		}
-		return s.step(e)
+		s.cordons[words[1]] = s.core.NextDrain(words[1], "", within, storyBegin.Add(s.now))
+		return s.step(Cordoned{TaskManager: words[1], Cordon: s.cordons[words[1]]}) + s.step(Drained{TaskManager: words[1]})
 	case "save":
 		return s.step(SaveAsked{ID: wire.JobID(words[1]), Request: number(s.t, words[2]), Place: rest(3)})
 	case "scale":
@@ -243,9 +245,14 @@ func (s *scenario) line(line string) string {
 		return s.step(Compiled{ID: wire.JobID(words[1]), Graph: []byte("graph"), Slots: slots, Err: failure(options["error"])})
 	case "persisted":
 		id := wire.JobID(words[1])
-		e := Persisted{ID: id, Attempt: s.records[id].Attempt, Err: failure(options["error"])}
+		e := Persisted{ID: id, Attempt: s.records[id].Attempt, State: s.records[id].State, Err: failure(options["error"])}
 		if a := options["attempt"]; a != "" {
 			e.Attempt = number(s.t, a)
+		}
+		if text := options["state"]; text != "" {
+			var err error
+			e.State, err = wire.ParseJobState(text)
+			require.NoError(s.t, err)
 		}
 		return s.step(e)
 	case "hold", "free":
@@ -296,6 +303,10 @@ func (s *scenario) register(conn int, name string, options map[string]string) st
 	if _, ok := options["running"]; ok {
 		r.Running = s.running(conn, options)
 	}
+	for _, ref := range s.running(conn, map[string]string{"running": options["kept"]}) {
+		s.waiting[ref] = conn
+	}
+	r.Kept = s.listed(conn)
 	s.open[conn] = true
 	for _, ref := range r.Running {
 		s.on[ref] = conn
@@ -379,6 +390,26 @@ func (s *scenario) running(conn int, options map[string]string) []wire.WorkerRef
 	return all
 }
 
+// listed returns the workers whose processes wait on the task manager of a connection.
+func (s *scenario) listed(conn int) (all []wire.WorkerRef) {
+	for _, ref := range slices.SortedFunc(maps.Keys(s.waiting), compareRefs) {
+		if s.waiting[ref] == conn {
+			all = append(all, ref)
+		}
+	}
+	return all
+}
+
+// orders carries out what a message means for the kept processes of a task manager.
+func (s *scenario) orders(conn int, m wire.ToTaskManager) {
+	if d := m.Deploy; d != nil && d.Mode == wire.RunMode {
+		maps.DeleteFunc(s.waiting, func(ref wire.WorkerRef, on int) bool { return ref.Job == d.Job && on == conn })
+	}
+	if w := m.Worker; w != nil && s.waiting[w.WorkerRef] == conn && (w.Exit != nil || w.Kill != nil || w.Cancel != nil && !w.Cancel.Keep) {
+		delete(s.waiting, w.WorkerRef)
+	}
+}
+
 var kinds = map[string]wire.FailureKind{
 	"user": wire.UserFailure, "lost": wire.LostFailure, "peer": wire.PeerFailure, "misuse": wire.MisuseFailure, "cluster": wire.ClusterFailure, "unheard": wire.UnheardFailure,
 }
@@ -441,7 +472,13 @@ func (s *scenario) report(conn int, ref wire.WorkerRef, words []string, options 
 			}
 			e.Ended.Failure, e.Ended.Crashed = f, options["crashed"] != "no"
 		}
+		if e.Ended.Kept {
+			s.waiting[ref] = conn
+		}
 		delete(s.on, ref)
+	case "lapsed":
+		delete(s.waiting, ref)
+		return ""
 	default:
 		s.t.Fatalf("unknown report %q", words[0])
 	}
@@ -468,7 +505,7 @@ func (s *scenario) wait(text, silent string) string {
 		if s.now%(500*time.Millisecond) == 0 {
 			for _, conn := range slices.Sorted(maps.Keys(s.open)) {
 				if !mute[conn] {
-					note(s.step(Heartbeat{Conn: conn, Heartbeat: wire.Heartbeat{Running: s.running(conn, nil)}}))
+					note(s.step(Heartbeat{Conn: conn, Heartbeat: wire.Heartbeat{Running: s.running(conn, nil), Kept: s.listed(conn)}}))
 				}
 			}
 		}
@@ -492,6 +529,7 @@ func (s *scenario) text(effects []Effect) string {
 				continue
 			}
 			fmt.Fprintf(&b, "  to %d: %s\n", e.Conn, messageText(e.Message))
+			s.orders(e.Conn, e.Message)
 			if d := e.Message.Deploy; d != nil {
 				s.on[d.WorkerRef] = e.Conn
 			}
@@ -502,7 +540,7 @@ func (s *scenario) text(effects []Effect) string {
 			s.records[e.Job.ID] = e.Job
 			s.keep(e)
 			if e.Retry && !s.held {
-				recorded = append(recorded, Persisted{ID: e.Job.ID, Attempt: e.Job.Attempt})
+				recorded = append(recorded, Persisted{ID: e.Job.ID, Attempt: e.Job.Attempt, State: e.Job.State})
 			}
 			plan := ""
 			if e.Graph != nil {
@@ -659,7 +697,7 @@ func (s *scenario) show(words []string) string {
 		b.WriteString("\n")
 	case "counters":
 		n := s.core.Counters()
-		fmt.Fprintf(&b, "  %d checkpoints, %d failed, %d bytes, %.1fs, %d restarts, lost %v\n", n.Checkpoints, n.FailedCheckpoints, n.CheckpointBytes, n.CheckpointSeconds, n.Restarts, n.Lost)
+		fmt.Fprintf(&b, "  %d checkpoints, %d failed, %d bytes, %.1fs, %d restarts, %d moves, lost %v\n", n.Checkpoints, n.FailedCheckpoints, n.CheckpointBytes, n.CheckpointSeconds, n.Restarts, n.Moves, n.Lost)
 		for p, d := range n.Recovery {
 			if d.Count > 0 {
 				fmt.Fprintf(&b, "  %s: %d, %.2fs, buckets %v\n", wire.RecoveryPhase(p), d.Count, d.Seconds, d.Buckets)

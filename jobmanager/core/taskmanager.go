@@ -17,7 +17,7 @@ const goneKept = 50
 
 // taskManager is the state of a task manager from its registration until it is lost or leaves.
 type taskManager struct {
-	wire.Register // registration without Running
+	wire.Register // registration without Running; Kept is what it has listed last, or reported since
 	state         TaskManagerState
 	conn          int           // number of the task manager's connection; 0 if it is away, lost or left
 	heard         time.Duration // counted time of the last message from it, or at which its connection broke
@@ -129,7 +129,8 @@ func (c *Core) register(e Registered) {
 	if e.Leaving != nil { // first, so that workers that wait for their deployment are not deployed
 		c.announce(n, *e.Leaving)
 	}
-	c.compare(n, e.Running, e.Broke)
+	c.compare(n, &e.Register)
+	c.listedKept(n, e.Kept, true)
 }
 
 // unfit returns why the task manager with registration r can never be admitted, or "" if it can
@@ -170,7 +171,7 @@ func (c *Core) setAiling(n *taskManager, why string) {
 // admit adds a task manager that is not known.
 func (c *Core) admit(e Registered) *taskManager {
 	n := &taskManager{Register: e.Register, conn: e.Conn, since: c.wall(), workers: make(map[wire.WorkerRef]*worker)}
-	n.Running, n.Leaving = nil, nil
+	n.Running, n.Kept, n.Leaving = nil, nil, nil
 	n.heard, n.heardAt = c.clock.Counted(), c.now
 	c.conns[e.Conn], c.taskManagers[e.ID] = n, n
 	at, _ := slices.BinarySearchFunc(c.order, n, compareTaskManagers)
@@ -196,11 +197,12 @@ func (c *Core) takeBack(n *taskManager, conn int) {
 // that the core knows. Listed workers that are unknown are killed, as they belong to jobs that
 // have ended in the meantime. Known workers that are not listed are treated as ended. To
 // workers that are known and listed, the core sends again all commands that may have been lost.
-// Workers whose deployment was not sent yet need not be listed.
-func (c *Core) compare(n *taskManager, running []wire.WorkerRef, broke string) {
-	has := make(map[wire.WorkerRef]bool, len(running))
-	for _, ref := range running {
-		if n.workers[ref] == nil && !has[ref] {
+// Workers whose deployment was not sent yet need not be listed. A worker that has kept its process may
+// be listed if its end is yet to be reported.
+func (c *Core) compare(n *taskManager, r *wire.Register) {
+	has := make(map[wire.WorkerRef]bool, len(r.Running))
+	for _, ref := range r.Running {
+		if n.workers[ref] == nil && !has[ref] && !slices.Contains(r.Kept, ref) {
 			c.kill(n, ref)
 		}
 		has[ref] = true
@@ -217,7 +219,11 @@ func (c *Core) compare(n *taskManager, running []wire.WorkerRef, broke string) {
 		case w.pending != nil:
 			c.release(w)
 		case !has[w.ref] && !w.state.Gone():
-			c.workerGone(w, processEnded, lostFailure(cameBackWithout(n.Name, broke)), lost)
+			f := lostFailure(cameBackWithout(n.Name, r.Broke))
+			if w.awaited && w.job.deciding {
+				f.Kind = wire.PeerFailure // a former job manager may have heard that it failed because of the cause
+			}
+			c.workerGone(w, processEnded, f, lost)
 		}
 	}
 }
@@ -242,8 +248,9 @@ func (c *Core) kill(n *taskManager, ref wire.WorkerRef) {
 	c.send(n, wire.ToTaskManager{Worker: &wire.WorkerCommand{WorkerRef: ref, Kill: &wire.Kill{}}})
 }
 
-// heartbeat processes and acknowledges a heartbeat. It takes time proportional to the number of
-// workers of this task manager, whatever the numbers of jobs and of other task managers.
+// heartbeat processes and acknowledges a heartbeat. Unless the kept processes of this task manager have
+// changed, it takes time proportional to the number of its workers, whatever the numbers of jobs and of
+// other task managers.
 func (c *Core) heartbeat(e Heartbeat) {
 	n := c.hear(e.Conn)
 	if n == nil {
@@ -251,6 +258,7 @@ func (c *Core) heartbeat(e Heartbeat) {
 	}
 	c.send(n, wire.ToTaskManager{Ack: &wire.Ack{Number: e.Number}})
 	c.setAiling(n, e.Ailing)
+	c.listedKept(n, e.Kept, false)
 	n.beats++
 	known := 0
 	for _, ref := range e.Running {

@@ -80,13 +80,14 @@ var (
 	descCheckpointBytes   = newDesc("checkpoint_bytes_total", "Bytes that jobs have written as checkpoints.")
 	descCheckpointSeconds = newDesc("checkpoint_seconds_total", "Seconds that writes of checkpoints took, except for those that failed.")
 	descCheckpointAge     = newDesc("job_checkpoint_age_seconds", "Seconds since the newest checkpoint of a running job with checkpoints, or since it began to run.", "job")
-	descRestarts          = newDesc("job_restarts_total", "Restarts of jobs after the loss of an attempt.")
+	descRestarts          = newDesc("job_restarts_total", "Restarts of jobs after the loss of an attempt that was not announced.")
+	descMoves             = newDesc("job_moves_total", "Attempts of jobs that ended so that the jobs go on with other slots: they were scaled, or a task manager was drained or left.")
 	descLost              = newDesc("attempts_lost_total", "Attempts of jobs that were lost, by the kind of the cause.", "kind")
 	descRecovery          = newDesc("recovery_seconds", "Seconds from the detection of the loss of an attempt to the end of a phase of the recovery: agreed, placed, connected, moved, resumed.", "phase")
 )
 
 // restartDescs has the metrics of checkpoints, restarts and lost attempts.
-var restartDescs = []*prometheus.Desc{descCheckpoints, descFailedCheckpoints, descCheckpointBytes, descCheckpointSeconds, descCheckpointAge, descRestarts, descLost, descRecovery}
+var restartDescs = []*prometheus.Desc{descCheckpoints, descFailedCheckpoints, descCheckpointBytes, descCheckpointSeconds, descCheckpointAge, descRestarts, descMoves, descLost, descRecovery}
 
 // collectRecoveries collects the durations of the phases of recoveries.
 func collectRecoveries(s *jobmanager.Stats, out chan<- prometheus.Metric) {
@@ -103,6 +104,7 @@ func collectRestarts(s *jobmanager.Stats, gauge, counter func(*prometheus.Desc, 
 	counter(descCheckpointBytes, float64(s.CheckpointBytes))
 	counter(descCheckpointSeconds, s.CheckpointSeconds)
 	counter(descRestarts, float64(s.Restarts))
+	counter(descMoves, float64(s.Moves))
 	for kind, name := range failureKinds {
 		counter(descLost, float64(s.Lost[wire.FailureKind(kind)]), name)
 	}

@@ -81,7 +81,8 @@
 //	superstep_checkpoint_bytes_total    bytes written as checkpoints
 //	superstep_checkpoint_seconds_total  time that writes of checkpoints took, except for those that failed
 //	superstep_job_checkpoint_age_seconds  time since the newest checkpoint of a running job that has checkpoints, or since it began to run; label job
-//	superstep_job_restarts_total        restarts of jobs
+//	superstep_job_restarts_total        restarts of jobs after losses that were not announced
+//	superstep_job_moves_total           attempts that ended so that their jobs go on with other slots: scaled, drained, or on a task manager that left
 //	superstep_attempts_lost_total       attempts that were lost; label kind: user (the program crashed), lost, peer (a connection between workers), misuse, cluster
 //	superstep_recovery_seconds          histogram of the time from the detection of such a loss to the end of a phase; label phase: agreed, placed, connected, moved, resumed
 //	superstep_result_bytes_total        collected rows and printed text that jobs sent

@@ -329,7 +329,7 @@ func newFake(t testing.TB) *fake {
 			Jobs: map[wire.JobState]int{wire.JobRunning: 1, wire.JobFailed: 2}, Ended: map[wire.JobState]uint64{wire.JobFailed: 5},
 			TaskManagers: []wire.TaskManagerInfo{{ID: "a", Name: "tm", State: "alive", HeardAgo: 250 * time.Millisecond}, {ID: "a", Name: "tm", State: "alive"}, {ID: "\xff", Name: "\xfe", State: "away"}, {ID: "b", Name: "gone", State: "lost"},
 				{ID: "c", Name: "sick", State: "alive", Cordon: &wire.Cordon{}, Avoided: &wire.Avoidance{}}, {Name: "absent\xff", State: "absent", Cordon: &wire.Cordon{}}, {Name: "absent\xfe", State: "absent", Cordon: &wire.Cordon{}}},
-			Counters: core.Counters{Checkpoints: 21, FailedCheckpoints: 22, CheckpointBytes: 23, CheckpointSeconds: 2.5, Restarts: 24, Lost: map[wire.FailureKind]uint64{wire.LostFailure: 25},
+			Counters: core.Counters{Checkpoints: 21, FailedCheckpoints: 22, CheckpointBytes: 23, CheckpointSeconds: 2.5, Restarts: 24, Moves: 26, Lost: map[wire.FailureKind]uint64{wire.LostFailure: 25},
 				Recovery: [wire.RecoveryPhases]core.Durations{{Count: 3, Seconds: 400.2, Buckets: [12]uint64{1: 2, 11: 1}}}},
 			CheckpointAges: map[wire.JobID]time.Duration{"run": 1500 * time.Millisecond},
 			Slots:          4, Free: 2, Cordoned: 1, Supersteps: 9, Compute: 1.5, Communicate: 0.25, Rows: 1000, ExchangeRows: 70, ExchangeBytes: 700, Exchanges: []jobmanager.ExchangeStats{{Job: "run", Edge: 3, Rows: 7, Bytes: 77}}, ResultBytes: 12, ArtifactBytes: 34, ArtifactCache: 56, Followers: 3, DiskFree: 5, TakesJobs: false,

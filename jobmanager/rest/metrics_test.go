@@ -64,7 +64,7 @@ func TestMetricsAreTheManagersNumbers(t *testing.T) {
 		`superstep_job_exchange_rows{edge="3",job="run"} 7`, `superstep_job_exchange_bytes{edge="3",job="run"} 77`,
 		`superstep_result_bytes_total 12`, `superstep_artifact_bytes 34`, `superstep_artifact_limit_bytes 56`, `superstep_followers 3`, `superstep_disk_free_bytes 5`, `superstep_takes_jobs 0`,
 		`superstep_checkpoints_total 21`, `superstep_checkpoint_failures_total 22`, `superstep_checkpoint_bytes_total 23`, `superstep_checkpoint_seconds_total 2.5`,
-		`superstep_job_checkpoint_age_seconds{job="run"} 1.5`, `superstep_job_restarts_total 24`, `superstep_attempts_lost_total{kind="lost"} 25`, `superstep_attempts_lost_total{kind="user"} 0`,
+		`superstep_job_checkpoint_age_seconds{job="run"} 1.5`, `superstep_job_restarts_total 24`, `superstep_job_moves_total 26`, `superstep_attempts_lost_total{kind="lost"} 25`, `superstep_attempts_lost_total{kind="user"} 0`,
 		`superstep_recovery_seconds_bucket{phase="agreed",le="0.05"} 0`, `superstep_recovery_seconds_bucket{phase="agreed",le="0.1"} 2`, `superstep_recovery_seconds_bucket{phase="agreed",le="0.25"} 2`,
 		`superstep_recovery_seconds_bucket{phase="agreed",le="+Inf"} 3`, `superstep_recovery_seconds_sum{phase="agreed"} 400.2`, `superstep_recovery_seconds_count{phase="resumed"} 0`,
 		`superstep_http_streams 0`,

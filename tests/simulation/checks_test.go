@@ -14,7 +14,8 @@ import (
 )
 
 // checkSent requires that an attempt is on record before its workers are deployed, and that a job is on
-// record as committing before it commits.
+// record as committing before it commits. The job manager tells a worker without slots to exit while its job runs
+// when it is on record that the job goes on without it.
 func (w *world) checkSent(m *jobManager, c *managerConn, message wire.ToTaskManager) {
 	switch d := message.Deploy; {
 	case d != nil:
@@ -30,6 +31,20 @@ func (w *world) checkSent(m *jobManager, c *managerConn, message wire.ToTaskMana
 		if on := w.manager.disk.states[message.Worker.Job]; on != wire.JobCommitting {
 			w.violated("worker %s is told to commit, and its job is %s on record", message.Worker.WorkerRef, on)
 		}
+	case message.Worker != nil && message.Worker.Exit != nil:
+		w.checkGiverExits(message.Worker.WorkerRef)
+	}
+}
+
+// checkGiverExits requires that it is on record that a job that runs goes on without a worker that is told to exit.
+func (w *world) checkGiverExits(ref wire.WorkerRef) {
+	info, _ := w.manager.jm.core.Job(ref.Job)
+	if ref.Attempt != info.Attempt || info.State != wire.JobRunning {
+		return
+	}
+	on := decoded[record](w.manager.disk.jobs[ref.Job]).Info
+	if on.Attempt != ref.Attempt || !on.Workers[ref.Worker].Left {
+		w.violated("worker %s is told to exit, and it is not on record that its job goes on without it", ref)
 	}
 }
 
@@ -49,7 +64,7 @@ func (w *world) checkAlone(d *wire.Deployment) {
 		}
 		writes := o.state == workerlife.Committing || o.state == workerlife.Sealing
 		if d.Mode == wire.RunMode {
-			writes = o.state >= workerlife.Preparing && o.state <= workerlife.Committed
+			writes = o.state >= workerlife.Preparing && o.state <= workerlife.Committed && !o.gives()
 		}
 		if writes && !w.has(jobManagerStopped, managerStopped) {
 			w.violated("worker %s is deployed, and worker %s of an earlier attempt is %s on %s", d.WorkerRef, o.name(), o.state, c.m.name)
@@ -292,11 +307,8 @@ func (w *world) left() string {
 }
 
 // leftKept names a process that waits for an attempt that does not come. The job manager has told those to
-// exit that it knows of.
+// exit that task managers list.
 func (w *world) leftKept() string {
-	if w.zombies() {
-		return ""
-	}
 	for _, h := range w.hosts {
 		if h.tm != nil && len(h.tm.kept) > 0 {
 			return fmt.Sprintf("the process of worker %s waits on %s, and its job has ended", h.tm.kept[0].ref, h.tm.name)

@@ -159,7 +159,11 @@ func (c *client) scale(to wire.Parallelism) {
 func (w *world) cordon(h *host, drain bool, within time.Duration) {
 	name := h.machine.name
 	w.ask(func(m *jobManager) {
-		cordon := m.core.NextCordon(name, "maintenance", time.Unix(1_800_000_000, 0).Add(w.now))
+		at := time.Unix(1_800_000_000, 0).Add(w.now)
+		cordon := m.core.NextCordon(name, "maintenance", at)
+		if drain {
+			cordon = m.core.NextDrain(name, "maintenance", within, at)
+		}
 		m.recorder.put(recording{change: &change{taskManager: name, cordon: &cordon}, then: func(err error) {
 			if err != nil {
 				return
@@ -167,7 +171,7 @@ func (w *world) cordon(h *host, drain bool, within time.Duration) {
 			w.say("%s is cordoned (drained: %v)", name, drain)
 			m.step(core.Cordoned{TaskManager: name, Cordon: cordon})
 			if drain {
-				m.step(core.Drained{TaskManager: name, Within: within})
+				m.step(core.Drained{TaskManager: name})
 			}
 		}})
 	})

@@ -178,7 +178,9 @@ func (m *jobManager) recording(e core.Persist) recording {
 	r := record{Info: info, Continuation: e.Continuation, Outcomes: info.Outcomes}
 	r.Info.Plan, r.Info.Outcomes, r.Info.Progress = nil, nil, nil
 	next := recording{change: &change{job: info.ID, record: &r, spec: e.Spec}}
-	answer := func(err error) { m.step(core.Persisted{ID: info.ID, Attempt: info.Attempt, Err: err}) }
+	answer := func(err error) {
+		m.step(core.Persisted{ID: info.ID, Attempt: info.Attempt, State: info.State, Err: err})
+	}
 	switch {
 	case e.Barrier && e.Retry:
 		next.kept = func() { answer(nil) }

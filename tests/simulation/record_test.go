@@ -181,7 +181,7 @@ func (r *recorder) write(batch []recording) {
 			e.then(nil)
 		case e.then != nil:
 			e.then(err)
-		case e.change != nil && err != nil:
+		case err != nil:
 			r.failed = append(r.failed, e)
 		default:
 			e.written()

@@ -141,7 +141,7 @@ func (m *taskManager) register(s *side, again func(string)) {
 	s.send(&wire.FromTaskManager{Register: &wire.Register{
 		Version: wire.Version, Build: "sim", ID: m.machine.name, Incarnation: m.incarnation, Name: m.machine.name, Host: m.machine.name,
 		Slots: m.host.slots, Memory: int64(m.host.slots) << 30, Executable: executable, Broke: m.broke,
-		Running: m.outbox.Reconnect(), Leaving: m.outbox.Announcement(),
+		Running: m.outbox.Reconnect(), Kept: m.listsKept(), Leaving: m.outbox.Announcement(),
 	}})
 	m.after(registerTimeout, func() {
 		if m.side == s && !m.joined {
@@ -224,6 +224,7 @@ func (m *taskManager) flush() {
 			return
 		}
 		if message.Heartbeat != nil {
+			message.Heartbeat.Kept = m.listsKept()
 			m.lease.Beats(message.Heartbeat.Number)
 		}
 		m.side.send(message)
@@ -288,14 +289,13 @@ func (m *taskManager) leave(within time.Duration) {
 		return &wire.Leaving{Reason: "it was told to", Within: max(0, by-m.w.now)}
 	})
 	m.flush()
-	m.makeRoom(0)
 	m.after(within, m.stopNow)
 	m.mayLeave()
 }
 
 // mayLeave ends a task manager that leaves if it waits for nothing.
 func (m *taskManager) mayLeave() {
-	if m.leaving && !m.stopping && len(m.workers) == 0 && (m.joined || m.outbox.Empty()) {
+	if m.leaving && !m.stopping && len(m.workers) == 0 && len(m.kept) == 0 && (m.joined || m.outbox.Empty()) {
 		m.stopNow()
 	}
 }

@@ -286,8 +286,23 @@ func (m *taskManager) putKept(c *workerProcess, ref wire.WorkerRef, slots int) {
 	}
 }
 
+// remove removes the process from those that wait. The job manager learns of that at once.
 func (k *keptChild) remove() {
-	k.m.kept = slices.DeleteFunc(k.m.kept, func(o *keptChild) bool { return o == k })
+	m := k.m
+	m.kept = slices.DeleteFunc(m.kept, func(o *keptChild) bool { return o == k })
+	m.after(0, func() {
+		m.outbox.Beat()
+		m.flush()
+		m.mayLeave()
+	})
+}
+
+// listsKept returns the workers whose processes wait.
+func (m *taskManager) listsKept() (all []wire.WorkerRef) {
+	for _, k := range m.kept {
+		all = append(all, k.ref)
+	}
+	return all
 }
 
 // end tells the process to exit, or kills it.
@@ -337,9 +352,9 @@ func (m *taskManager) commandKept(c *wire.WorkerCommand) bool {
 	return false
 }
 
-// makeRoom dismisses processes until those that are left had at most free slots.
+// makeRoom dismisses processes that had slots until those that are left had at most free slots.
 func (m *taskManager) makeRoom(free int) {
-	for len(m.kept) > 0 {
+	for {
 		n := 0
 		for _, k := range m.kept {
 			n += k.slots
@@ -347,6 +362,6 @@ func (m *taskManager) makeRoom(free int) {
 		if n <= free {
 			return
 		}
-		m.kept[0].end(false)
+		m.kept[slices.IndexFunc(m.kept, func(k *keptChild) bool { return k.slots > 0 })].end(false)
 	}
 }
