@@ -14,7 +14,8 @@ import (
 )
 
 // workerCopies copies the states of queues to the memory of other workers of the attempt, and has
-// those that earlier attempts have left there. Worker 0 chooses, when the sinks begin, which queues
+// those that earlier attempts have left there. If only one worker has slots, its states go to files instead,
+// which outlive its process (copies.Files). Worker 0 chooses, when the sinks begin, which queues
 // continue from memory, and all workers fetch what they need when the attempt starts.
 type workerCopies struct {
 	job      *workerJob
@@ -31,7 +32,8 @@ type workerCopies struct {
 }
 
 // newCopies returns the copies of a worker, or nil if it makes none: because nobody wants them, or no
-// attempt would follow. A worker without others only keeps its states when it is asked for them.
+// attempt would follow. A worker without others that has no directory for files only keeps its states when it
+// is asked for them.
 func (j *workerJob) newCopies() *workerCopies {
 	d := j.deployment
 	if d.Mode != wire.RunMode || !d.Keep || d.Spec.Run.NumberOfCopies() == 0 {
@@ -51,10 +53,48 @@ func (c *workerCopies) chooseCopies(held [][]byte, from *wire.Origin) (*wire.Ori
 		return from, nil
 	}
 	choices, err := origin.Choices(held)
+	if err == nil {
+		from = origin.Choose(choices, c.known, from)
+		err = origin.FromFiles(held, from)
+	}
 	if err != nil {
 		return nil, clusterFault(err)
 	}
-	return origin.Choose(choices, c.known, from), nil
+	return from, nil
+}
+
+// files returns the files of the states of the job, or nil if the task manager has no directory for them.
+func (c *workerCopies) files() *copies.Files {
+	d := c.job.deployment
+	if d.StateDir == "" {
+		return nil
+	}
+	return &copies.Files{Dir: d.StateDir, Job: string(d.Job), Attempt: d.Attempt, Logger: c.job.logger.Named("copies")}
+}
+
+// readFiles reads the states that the process of an earlier attempt has left in files. A process that was
+// kept has newer ones.
+func (c *workerCopies) readFiles() {
+	if c == nil || c.job.worker.attempts > 1 {
+		return
+	}
+	if f := c.files(); f != nil {
+		f.Read(c.job.worker.copies)
+	}
+}
+
+// alone reports whether no other worker can hold copies of the states, so that they go to files.
+func (c *workerCopies) alone() bool {
+	return running(c.job.deployment) == 1 && c.job.deployment.StateDir != ""
+}
+
+// write returns the function that writes states to files, or nil if they are not written.
+func (c *workerCopies) write() func(context.Context, copies.State) {
+	if !c.alone() {
+		return nil
+	}
+	f, store := c.files(), c.job.worker.copies
+	return func(ctx context.Context, s copies.State) { f.Write(ctx, store, s) }
 }
 
 // known reports whether the job has a queue of this name.
@@ -82,7 +122,7 @@ func (j *workerJob) startCopies(ctx context.Context, s *wire.Start) error {
 	}
 	exchange, err := copies.New(copies.Config{
 		Port: j.plane.Port(), Where: j.plane.Where, Worker: d.Worker, Workers: len(d.Slots), Sharing: running(d), Attempt: uint32(d.Attempt),
-		Copies: d.Spec.Run.NumberOfCopies(), Store: j.worker.copies, From: choices, Spent: c.spent, Logger: j.logger.Named("copies"),
+		Copies: d.Spec.Run.NumberOfCopies(), Store: j.worker.copies, From: choices, Write: c.write(), Spent: c.spent, Logger: j.logger.Named("copies"),
 	})
 	if err != nil {
 		return clusterFault(err)
@@ -142,7 +182,7 @@ func (j *workerJob) unsaved(c *config) func(queue string, err error) error {
 			c.saves.handed(queue, false, err)
 			c.mu.Unlock()
 		}
-		if running(j.deployment) > 1 { // otherwise it would not be copied anyway
+		if running(j.deployment) > 1 || j.deployment.StateDir != "" { // otherwise it would not be copied anyway
 			j.logger.Warn("the state of a queue is not copied, so another attempt would begin it at superstep 1", "queue", queue, "error", err)
 		}
 		return nil
@@ -164,7 +204,7 @@ func (c *workerCopies) decide(queue string, step int) (due bool, next int) {
 	}
 	asked, known := c.saves.decide(now, queue, free)
 	pace, d := c.pace(queue), c.job.deployment
-	wanted := running(d) > 1 || d.Spec.Run.RequireCheckpoints && pace.last.IsZero() // to learn whether it can be saved
+	wanted := running(d) > 1 || c.alone() || d.Spec.Run.RequireCheckpoints && pace.last.IsZero() // to learn whether it can be saved
 	due, next = pace.decide(now, step, free && !known && wanted)
 	c.saves.stepped(queue, due || asked)
 	return due || asked, next

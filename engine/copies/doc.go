@@ -29,6 +29,9 @@
 // complete, one that is under way, and the one after the last superstep, which does not wait for
 // another.
 //
+// Where a worker shares states with no other, Files keep them instead, for the next process of the job on
+// the same machine: at most two of each queue, of which the newer may be incomplete.
+//
 // Copies are best effort. A worker that is gone delays no superstep and fails no job: its connections
 // are tried again and again, until the Exchange is closed, because others notice the loss. Damaged
 // bytes are noticed, and sent again.
@@ -37,6 +40,7 @@
 //
 //   - State, Held (state.go): what identifies a state, and what a process holds of it.
 //   - Store (store.go): the pieces, and the reuse of their memory.
+//   - Files (files.go): states in files. file.go has their format.
 //   - Choose (choose.go): the decision from which states a job continues.
 //   - core.go: the decisions when copies are sent and when a state is complete; gather.go: those of
 //     Gather.

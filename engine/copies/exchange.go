@@ -45,8 +45,13 @@ type Config struct {
 	// it should is given up; 0 means 30 seconds. It is then made anew.
 	Patience time.Duration
 
-	// Spent is told which processor time this worker has spent on pieces of a queue: to make, send and
-	// receive them. Messages that are short are not counted. It is called from any goroutine, and may be nil.
+	// Write is called with each state whose pieces this worker has put into the Store, before the state
+	// is complete. It may write them to a file. Its context ends when the Exchange is closed. It is called
+	// from one goroutine, and may be nil.
+	Write func(ctx context.Context, s State)
+
+	// Spent is told which processor time this worker has spent on pieces of a queue: to make, write, send
+	// and receive them. Messages that are short are not counted. It is called from any goroutine, and may be nil.
 	Spent func(queue string, spent time.Duration)
 
 	Logger hclog.Logger // may be nil
@@ -271,7 +276,12 @@ func (x *Exchange) nextShared() (next shared, some bool) {
 // may be copied.
 func (s *sharer) share(next shared) {
 	s.State, s.number, s.failed = next.State, next.first, nil
-	s.x.cfg.Spent(s.Queue, cputime.Of(func() { next.pieces(s.piece) }))
+	s.x.cfg.Spent(s.Queue, cputime.Of(func() {
+		next.pieces(s.piece)
+		if s.x.cfg.Write != nil && s.failed == nil && s.x.ctx.Err() == nil {
+			s.x.cfg.Write(s.x.ctx, s.State)
+		}
+	}))
 	if s.x.ctx.Err() != nil {
 		return
 	}

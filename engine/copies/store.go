@@ -35,6 +35,7 @@ type shelf struct {
 type heldOf struct {
 	State
 	pieces map[int]*piece
+	read   bool // from a file, for the attempt that begins
 }
 
 // piece is a piece of a state in memory.
@@ -95,6 +96,28 @@ func (s *Store) Held() (all []Held) {
 	return all
 }
 
+// Read says which of the states that the Store holds were read from files, and not kept since the attempt
+// before.
+func (s *Store) Read() (all []Held) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, queue := range slices.Sorted(maps.Keys(s.queues)) {
+		for _, h := range s.queues[queue].states {
+			if h.read {
+				all = append(all, Held{h.State, slices.Sorted(maps.Keys(h.pieces))})
+			}
+		}
+	}
+	return all
+}
+
+// noteRead notes that a state was read from a file.
+func (s *Store) noteRead(state State) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.held(s.shelf(state.Queue), state).read = true
+}
+
 // Complete says that every piece of a state is held by all workers that should hold it. The Store
 // drops the older states of the queue, and refuses their pieces from now on.
 func (s *Store) Complete(state State) {
@@ -134,6 +157,9 @@ func (s *Store) Keep(choices []Choice, worker, sharing int) {
 			if !slices.ContainsFunc(choices, func(c Choice) bool { return c.State == q.states[i].State }) {
 				s.drop(q, i)
 			}
+		}
+		for _, h := range q.states {
+			h.read = false
 		}
 		if len(q.states) == 0 {
 			delete(s.queues, queue)
@@ -319,7 +345,7 @@ func (s *Store) held(q *shelf, state State) *heldOf {
 	} else {
 		h = &heldOf{pieces: make(map[int]*piece)}
 	}
-	h.State = state
+	h.State, h.read = state, false
 	q.states = slices.Insert(q.states, at, h)
 	return h
 }

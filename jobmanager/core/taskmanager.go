@@ -243,13 +243,13 @@ func (c *Core) kill(n *taskManager, ref wire.WorkerRef) {
 }
 
 // heartbeat processes and acknowledges a heartbeat. It takes time proportional to the number of
-// workers of this task manager, whatever the numbers of jobs and of other task managers.
+// workers of this task manager and of jobs with states there, whatever the numbers of jobs and of other task managers.
 func (c *Core) heartbeat(e Heartbeat) {
 	n := c.hear(e.Conn)
 	if n == nil {
 		return
 	}
-	c.send(n, wire.ToTaskManager{Ack: &wire.Ack{Number: e.Number}})
+	c.send(n, wire.ToTaskManager{Ack: &wire.Ack{Number: e.Number, Over: c.over(e.States)}})
 	c.setAiling(n, e.Ailing)
 	n.beats++
 	known := 0
@@ -269,6 +269,16 @@ func (c *Core) heartbeat(e Heartbeat) {
 			c.missed(w)
 		}
 	}
+}
+
+// over returns those of the jobs that get no further attempt, so that nobody needs their states any more.
+func (c *Core) over(jobs []wire.JobID) (all []wire.JobID) {
+	for _, id := range jobs {
+		if j := c.jobs[id]; j == nil || !j.goesOn() {
+			all = append(all, id)
+		}
+	}
+	return all
 }
 
 // missed checks a worker that a heartbeat did not list. A task manager reports the end of a
