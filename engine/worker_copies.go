@@ -20,6 +20,7 @@ import (
 type workerCopies struct {
 	job      *workerJob
 	exchange *copies.Exchange     // nil until the attempt starts
+	budget   *task.Budget         // of the attempt; nil if its default is used
 	from     map[string]*task.Cut // states from which queues continue
 
 	context context.Context // ends when the copying does
@@ -122,7 +123,7 @@ func (j *workerJob) startCopies(ctx context.Context, s *wire.Start) error {
 	}
 	exchange, err := copies.New(copies.Config{
 		Port: j.plane.Port(), Where: j.plane.Where, Worker: d.Worker, Workers: len(d.Slots), Sharing: running(d), Attempt: uint32(d.Attempt),
-		Copies: d.Spec.Run.NumberOfCopies(), Store: j.worker.copies, From: choices, Write: c.write(), Spent: c.spent, Logger: j.logger.Named("copies"),
+		Copies: d.Spec.Run.NumberOfCopies(), Store: j.worker.copies, From: choices, Write: c.write(), Room: c.room, Spent: c.spent, Logger: j.logger.Named("copies"),
 	})
 	if err != nil {
 		return clusterFault(err)
@@ -155,6 +156,18 @@ func (j *workerJob) startCopies(ctx context.Context, s *wire.Start) error {
 	}
 	return nil
 }
+
+// budgetOf makes the budget of the attempt, against which the copies count, with the given number of bytes.
+func (c *workerCopies) budgetOf(memory int64) *task.Budget {
+	if memory > 0 {
+		c.budget = task.NewBudget("the run", memory, nil)
+		c.budget.Beside(c.job.worker.copies.Memory)
+	}
+	return c.budget
+}
+
+// room reports whether the copies may take so many bytes more.
+func (c *workerCopies) room(bytes int64) bool { return c.budget == nil || c.budget.RoomBeside(bytes) }
 
 // close ends the copying.
 func (c *workerCopies) close() {
@@ -204,8 +217,12 @@ func (c *workerCopies) decide(queue string, step int) (due bool, next int) {
 	}
 	asked, known := c.saves.decide(now, queue, free)
 	pace, d := c.pace(queue), c.job.deployment
+	if free {
+		pace.settled(c.exchange.Voided(queue))
+	}
 	wanted := running(d) > 1 || c.alone() || d.Spec.Run.RequireCheckpoints && pace.last.IsZero() // to learn whether it can be saved
 	due, next = pace.decide(now, step, free && !known && wanted)
+	pace.underWay = pace.underWay || due || asked
 	c.saves.stepped(queue, due || asked)
 	return due || asked, next
 }
@@ -262,6 +279,10 @@ const (
 	// copyMeeting is about how often subtasks in several processes meet to decide whether a state is
 	// copied, if nothing else makes them meet. A meeting takes some hundred microseconds.
 	copyMeeting = 20 * time.Millisecond
+	// voidWait is the least time after a copy that came to nothing until the next. It doubles up to maxVoids
+	// times, to about a minute.
+	voidWait = time.Second
+	maxVoids = 6
 	// maxStride is the largest number of supersteps between two meetings, as later ones may take longer.
 	maxStride = 256
 )
@@ -278,6 +299,21 @@ type copyPace struct {
 	at      time.Time // of the decision before
 	step    int
 	perStep time.Duration // time of a superstep, as measured between the last two decisions
+
+	underWay bool // a copy was begun, and it is not known what has become of it
+	voids    int  // number of copies, up to the last, that came to nothing, such as for lack of memory
+}
+
+// settled says that no copy is under way, and whether the last one has come to nothing.
+func (p *copyPace) settled(void bool) {
+	switch {
+	case !p.underWay:
+	case void:
+		p.voids++
+	default:
+		p.voids = 0
+	}
+	p.underWay = false
 }
 
 // decide is called after a superstep. free says that no copy is under way.
@@ -293,6 +329,9 @@ func (p *copyPace) decide(now time.Time, step int, free bool) (due bool, next in
 	apart := copyShare * p.cost()
 	if p.n == 1 { // the first copy takes memory and connects, so it costs more than others
 		apart /= 5
+	}
+	if p.voids > 0 {
+		apart = max(apart, voidWait<<min(p.voids-1, maxVoids))
 	}
 	due = free && (p.last.IsZero() || now.Sub(p.last) >= apart)
 	if due {

@@ -25,9 +25,10 @@
 // purpose, Gather makes all workers hold all pieces, so that any one of them may go on.
 //
 // The results of a job are deterministic. So pieces of the same state are interchangeable, even if
-// different attempts made them. Of a queue, a Store holds at most three states: the newest that is
-// complete, one that is under way, and the one after the last superstep, which does not wait for
-// another.
+// different attempts made them. Of a queue, a Store holds the newest state that is complete and
+// one that is under way. Pieces of the state after the last superstep may come from other workers
+// before this one knows what has become of the one under way. All together take at most three times
+// the memory of a state.
 //
 // Where a worker shares states with no other, Files keep them instead, for the next process of the job on
 // the same machine: at most two of each queue, of which the newer may be incomplete.
