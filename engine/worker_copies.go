@@ -14,11 +14,13 @@ import (
 )
 
 // workerCopies copies the states of queues to the memory of other workers of the attempt, and has
-// those that earlier attempts have left there. Worker 0 chooses, when the sinks begin, which queues
+// those that earlier attempts have left there. If only one worker has slots, its states go to files instead,
+// which outlive its process (copies.Files). Worker 0 chooses, when the sinks begin, which queues
 // continue from memory, and all workers fetch what they need when the attempt starts.
 type workerCopies struct {
 	job      *workerJob
 	exchange *copies.Exchange     // nil until the attempt starts
+	budget   *task.Budget         // of the attempt; nil if its default is used
 	from     map[string]*task.Cut // states from which queues continue
 
 	context context.Context // ends when the copying does
@@ -31,7 +33,8 @@ type workerCopies struct {
 }
 
 // newCopies returns the copies of a worker, or nil if it makes none: because nobody wants them, or no
-// attempt would follow. A worker without others only keeps its states when it is asked for them.
+// attempt would follow. A worker without others that has no directory for files only keeps its states when it
+// is asked for them.
 func (j *workerJob) newCopies() *workerCopies {
 	d := j.deployment
 	if d.Mode != wire.RunMode || !d.Keep || d.Spec.Run.NumberOfCopies() == 0 {
@@ -51,10 +54,48 @@ func (c *workerCopies) chooseCopies(held [][]byte, from *wire.Origin) (*wire.Ori
 		return from, nil
 	}
 	choices, err := origin.Choices(held)
+	if err == nil {
+		from = origin.Choose(choices, c.known, from)
+		err = origin.FromFiles(held, from)
+	}
 	if err != nil {
 		return nil, clusterFault(err)
 	}
-	return origin.Choose(choices, c.known, from), nil
+	return from, nil
+}
+
+// files returns the files of the states of the job, or nil if the task manager has no directory for them.
+func (c *workerCopies) files() *copies.Files {
+	d := c.job.deployment
+	if d.StateDir == "" {
+		return nil
+	}
+	return &copies.Files{Dir: d.StateDir, Job: string(d.Job), Attempt: d.Attempt, Logger: c.job.logger.Named("copies")}
+}
+
+// readFiles reads the states that the process of an earlier attempt has left in files. A process that was
+// kept has newer ones.
+func (c *workerCopies) readFiles() {
+	if c == nil || c.job.worker.attempts > 1 {
+		return
+	}
+	if f := c.files(); f != nil {
+		f.Read(c.job.worker.copies)
+	}
+}
+
+// alone reports whether no other worker can hold copies of the states, so that they go to files.
+func (c *workerCopies) alone() bool {
+	return running(c.job.deployment) == 1 && c.job.deployment.StateDir != ""
+}
+
+// write returns the function that writes states to files, or nil if they are not written.
+func (c *workerCopies) write() func(context.Context, copies.State) {
+	if !c.alone() {
+		return nil
+	}
+	f, store := c.files(), c.job.worker.copies
+	return func(ctx context.Context, s copies.State) { f.Write(ctx, store, s) }
 }
 
 // known reports whether the job has a queue of this name.
@@ -82,7 +123,7 @@ func (j *workerJob) startCopies(ctx context.Context, s *wire.Start) error {
 	}
 	exchange, err := copies.New(copies.Config{
 		Port: j.plane.Port(), Where: j.plane.Where, Worker: d.Worker, Workers: len(d.Slots), Sharing: running(d), Attempt: uint32(d.Attempt),
-		Copies: d.Spec.Run.NumberOfCopies(), Store: j.worker.copies, From: choices, Spent: c.spent, Logger: j.logger.Named("copies"),
+		Copies: d.Spec.Run.NumberOfCopies(), Store: j.worker.copies, From: choices, Write: c.write(), Room: c.room, Spent: c.spent, Logger: j.logger.Named("copies"),
 	})
 	if err != nil {
 		return clusterFault(err)
@@ -116,6 +157,18 @@ func (j *workerJob) startCopies(ctx context.Context, s *wire.Start) error {
 	return nil
 }
 
+// budgetOf makes the budget of the attempt, against which the copies count, with the given number of bytes.
+func (c *workerCopies) budgetOf(memory int64) *task.Budget {
+	if memory > 0 {
+		c.budget = task.NewBudget("the run", memory, nil)
+		c.budget.Beside(c.job.worker.copies.Memory)
+	}
+	return c.budget
+}
+
+// room reports whether the copies may take so many bytes more.
+func (c *workerCopies) room(bytes int64) bool { return c.budget == nil || c.budget.RoomBeside(bytes) }
+
 // close ends the copying.
 func (c *workerCopies) close() {
 	if c == nil {
@@ -142,7 +195,7 @@ func (j *workerJob) unsaved(c *config) func(queue string, err error) error {
 			c.saves.handed(queue, false, err)
 			c.mu.Unlock()
 		}
-		if running(j.deployment) > 1 { // otherwise it would not be copied anyway
+		if running(j.deployment) > 1 || j.deployment.StateDir != "" { // otherwise it would not be copied anyway
 			j.logger.Warn("the state of a queue is not copied, so another attempt would begin it at superstep 1", "queue", queue, "error", err)
 		}
 		return nil
@@ -164,8 +217,12 @@ func (c *workerCopies) decide(queue string, step int) (due bool, next int) {
 	}
 	asked, known := c.saves.decide(now, queue, free)
 	pace, d := c.pace(queue), c.job.deployment
-	wanted := running(d) > 1 || d.Spec.Run.RequireCheckpoints && pace.last.IsZero() // to learn whether it can be saved
+	if free {
+		pace.settled(c.exchange.Voided(queue))
+	}
+	wanted := running(d) > 1 || c.alone() || d.Spec.Run.RequireCheckpoints && pace.last.IsZero() // to learn whether it can be saved
 	due, next = pace.decide(now, step, free && !known && wanted)
+	pace.underWay = pace.underWay || due || asked
 	c.saves.stepped(queue, due || asked)
 	return due || asked, next
 }
@@ -222,6 +279,10 @@ const (
 	// copyMeeting is about how often subtasks in several processes meet to decide whether a state is
 	// copied, if nothing else makes them meet. A meeting takes some hundred microseconds.
 	copyMeeting = 20 * time.Millisecond
+	// voidWait is the least time after a copy that came to nothing until the next. It doubles up to maxVoids
+	// times, to about a minute.
+	voidWait = time.Second
+	maxVoids = 6
 	// maxStride is the largest number of supersteps between two meetings, as later ones may take longer.
 	maxStride = 256
 )
@@ -238,6 +299,21 @@ type copyPace struct {
 	at      time.Time // of the decision before
 	step    int
 	perStep time.Duration // time of a superstep, as measured between the last two decisions
+
+	underWay bool // a copy was begun, and it is not known what has become of it
+	voids    int  // number of copies, up to the last, that came to nothing, such as for lack of memory
+}
+
+// settled says that no copy is under way, and whether the last one has come to nothing.
+func (p *copyPace) settled(void bool) {
+	switch {
+	case !p.underWay:
+	case void:
+		p.voids++
+	default:
+		p.voids = 0
+	}
+	p.underWay = false
 }
 
 // decide is called after a superstep. free says that no copy is under way.
@@ -253,6 +329,9 @@ func (p *copyPace) decide(now time.Time, step int, free bool) (due bool, next in
 	apart := copyShare * p.cost()
 	if p.n == 1 { // the first copy takes memory and connects, so it costs more than others
 		apart /= 5
+	}
+	if p.voids > 0 {
+		apart = max(apart, voidWait<<min(p.voids-1, maxVoids))
 	}
 	due = free && (p.last.IsZero() || now.Sub(p.last) >= apart)
 	if due {

@@ -136,3 +136,31 @@ func TestUnsavedStates(t *testing.T) {
 		require.Empty(t, log.String(), test.name)
 	}
 }
+
+// TestCopiesWithoutRoom requires that copies that come to nothing are tried less and less often, at least once
+// in about a minute, and as often as before once one succeeds.
+func TestCopiesWithoutRoom(t *testing.T) {
+	p := &copyPace{}
+	var at []time.Duration
+	const step = 10 * time.Millisecond
+	now := time.Duration(0)
+	run := func(until time.Duration, void bool) {
+		for ; now < until; now += step {
+			p.settled(void)
+			due, _ := p.decide(time.Unix(0, 0).Add(now), int(now/step)+1, true)
+			if p.underWay = due; due {
+				p.spent = 10 * time.Microsecond
+				at = append(at, now)
+			}
+		}
+	}
+	run(5*time.Minute, true)
+	for i := 1; i < len(at); i++ {
+		want := voidWait << min(i-1, maxVoids)
+		require.InDelta(t, want, at[i]-at[i-1], float64(2*step), "copy %d", i)
+	}
+	require.Len(t, at, 10)
+	at = nil
+	run(10*time.Minute, false)
+	require.Greater(t, len(at), 1000)
+}

@@ -22,11 +22,14 @@ func (p *workerProcess) held() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	var states []byte
+	held := origin.Held{Rows: rows}
 	if len(copied) > 0 {
-		states = copies.AppendHeld(nil, copied)
+		held.Copies = copies.AppendHeld(nil, copied)
 	}
-	return origin.Encode(origin.Held{Rows: rows, Copies: states})
+	if read := p.copies.Read(); len(read) > 0 {
+		held.Read = copies.AppendHeld(nil, read)
+	}
+	return origin.Encode(held)
 }
 
 // continueRun tells the part of the plan what the workers have kept of earlier attempts, if they have
@@ -59,6 +62,7 @@ func (j *workerJob) continueRun(held [][]byte, from *wire.Origin) error {
 
 // readiness returns the message that the worker is ready.
 func (j *workerJob) readiness() (*wire.Ready, error) {
+	j.copies.readFiles()
 	held, err := j.worker.held()
 	if err != nil {
 		return nil, clusterFault(err)

@@ -124,7 +124,7 @@ func (j *workerJob) connect(c *config) error {
 	}
 	env.Checkpoints, env.Unsaved = j.states(), j.unsaved(c)
 	if j.copies != nil {
-		env.Closed = j.copies.closed
+		env.Closed, env.Budget = j.copies.closed, j.copies.budgetOf(c.memory)
 	}
 	if d.Keep {
 		env.Retained = j.worker.retained

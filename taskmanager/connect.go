@@ -234,7 +234,7 @@ func (m *manager) sendLoop(stream link, beat time.Duration, heard chan error) er
 		}
 		if message.Heartbeat != nil {
 			ailing := m.space.Full()
-			message.Heartbeat.Ailing, message.Heartbeat.Kept = ailing, m.kept.refs()
+			message.Heartbeat.Ailing, message.Heartbeat.Kept, message.Heartbeat.States = ailing, m.kept.refs(), m.dir.states.jobs()
 			if ailing != m.ailing {
 				m.ailing = ailing
 				if ailing != "" {
@@ -269,6 +269,7 @@ func (m *manager) listen(stream link) error {
 			m.mu.Lock()
 			m.lease.Acknowledged(message.Ack.Number)
 			m.mu.Unlock()
+			m.forgetStates(message.Ack.Over)
 		case message.Deploy != nil:
 			m.deploy(message.Deploy)
 		case message.Worker != nil:

@@ -23,14 +23,16 @@ import (
 //	id            the task manager's identity, which never changes
 //	artifacts/    executables by hash
 //	workers/      a directory for each worker, removed with it
+//	states/       states of queues, see states.go
 type workDir struct {
-	path string
-	id   string
-	lock *os.File
+	path   string
+	id     string
+	lock   *os.File
+	states *stateDirs
 }
 
 // openWorkDir opens the directory, and makes it if it does not exist. It removes files of
-// workers that a killed task manager left in it.
+// workers, and of states, that a killed task manager left in it.
 func openWorkDir(path string, log hclog.Logger) (*workDir, error) {
 	fail := func(err error) error { return fmt.Errorf("work directory %s: %w", path, err) }
 	repaired := func(what string) { log.Warn("the work directory was repaired", "what", what) }
@@ -48,6 +50,9 @@ func openWorkDir(path string, log hclog.Logger) (*workDir, error) {
 	if err == nil {
 		err = os.Mkdir(d.workers(), 0o700)
 	}
+	if err == nil {
+		d.states, err = openStateDirs(filepath.Join(path, "states"))
+	}
 	if err != nil {
 		return nil, errors.Join(fail(err), lock.Close())
 	}
@@ -56,7 +61,7 @@ func openWorkDir(path string, log hclog.Logger) (*workDir, error) {
 
 // close releases the directory, so that another task manager can open it.
 func (d *workDir) close() error {
-	return errors.Join(os.Remove(d.workers()), d.lock.Close())
+	return errors.Join(os.Remove(d.workers()), d.states.close(), d.lock.Close())
 }
 
 func (d *workDir) workers() string   { return filepath.Join(d.path, "workers") }
@@ -113,11 +118,5 @@ func identity(path string) (string, error) {
 
 // forWorker makes a directory for a worker and returns its path.
 func (d *workDir) forWorker(ref wire.WorkerRef) (string, error) {
-	name := strings.Map(func(r rune) rune {
-		if r < 0x80 && (r == '-' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z') {
-			return r
-		}
-		return '_'
-	}, string(ref.Job[:min(len(ref.Job), 80)]))
-	return os.MkdirTemp(d.workers(), fmt.Sprintf("%s-%d-%d-", name, ref.Attempt, ref.Worker))
+	return os.MkdirTemp(d.workers(), fmt.Sprintf("%s-%d-%d-", fileName(ref.Job), ref.Attempt, ref.Worker))
 }

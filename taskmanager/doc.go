@@ -20,6 +20,7 @@
 //	kept.go       the processes that wait for the next attempt of their jobs
 //	hearing.go    the commands for a worker, and the frames from it
 //	deliver.go    the rows, text and log lines that a worker produces
+//	states.go     the directories for states of queues, which outlive a worker's process
 //	output.go     the standard output and error of a worker
 //	ending.go     why a worker ended
 //	leave.go      the end of the task manager, for which its jobs go on elsewhere

@@ -52,6 +52,8 @@ type fakeJobManager struct {
 	running     []wire.WorkerRef // Running of the last heartbeat
 	kept        []wire.WorkerRef // Kept of the last heartbeat
 	ailing      string           // Ailing of the last heartbeat
+	states      []wire.JobID     // States of the last heartbeat
+	finished    []wire.JobID     // jobs that get no further attempt
 	leaving     []wire.Leaving   // announcements, not those in registrations
 	left        *wire.Leave
 	artifacts   map[string][]byte
@@ -186,9 +188,9 @@ func (b *fakeJobManager) Connect(s grpcStream) error {
 			switch {
 			case m.Heartbeat != nil:
 				b.beats++
-				b.ailing, b.running, b.kept = m.Heartbeat.Ailing, m.Heartbeat.Running, m.Heartbeat.Kept
+				b.ailing, b.running, b.kept, b.states = m.Heartbeat.Ailing, m.Heartbeat.Running, m.Heartbeat.Kept, m.Heartbeat.States
 				if !b.withoutAcks {
-					err = s.Send(&wire.ToTaskManager{Ack: &wire.Ack{Number: m.Heartbeat.Number}})
+					err = s.Send(&wire.ToTaskManager{Ack: &wire.Ack{Number: m.Heartbeat.Number, Over: b.finished}})
 				}
 			case m.Worker != nil:
 				b.heard = append(b.heard, heard{ref: m.Worker.WorkerRef, event: m.Worker})
@@ -403,6 +405,8 @@ func manage(t *testing.T, b *fakeJobManager, adapt func(*Config)) *site {
 		<-done
 		entries, err := os.ReadDir(c.Dir + "/workers")
 		require.ErrorIs(t, err, os.ErrNotExist, "no files of workers may remain: %v", entries)
+		entries, err = os.ReadDir(c.Dir + "/states")
+		require.ErrorIs(t, err, os.ErrNotExist, "no states may remain: %v", entries)
 	})
 	if b.refuse == nil { // with refuse set, the task manager is never registered
 		b.await(t, "registration", func() bool { return b.stream != nil && b.beats > 0 })

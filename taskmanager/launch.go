@@ -75,7 +75,7 @@ func (w *worker) startDeliveries() {
 // sendDeployment sends the deployment to the worker's process.
 func (w *worker) sendDeployment() {
 	d := w.deployment
-	d.TaskManager, d.Listen, d.Advertise, d.Ports, d.WorkDir = w.Name, w.Listen, w.Advertise, w.Ports, w.path
+	d.TaskManager, d.Listen, d.Advertise, d.Ports, d.WorkDir, d.StateDir = w.Name, w.Listen, w.Advertise, w.Ports, w.path, w.stateDir()
 	w.outgo <- &wire.ToWorker{Deployment: &d}
 }
 

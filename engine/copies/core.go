@@ -14,7 +14,8 @@ package copies
 // What worker 0 tells is that the state is complete, or that it is void, because a worker could not
 // share its pieces. In the first case all Stores drop the older states of the queue, in the second
 // they drop the void one. Since a new state of a queue begins only when the one before is settled, a
-// Store holds one complete state of the queue and one that is under way, apart from the last one.
+// Store holds one complete state of the queue and one that is under way. The last state begins without that,
+// but its pieces wait in each worker until the worker knows what has become of the state before (Waits).
 type Core struct {
 	worker, workers, copies int
 	store                   *Store
@@ -24,8 +25,10 @@ type Core struct {
 	wide   bool                // later states are sent to all workers (gather.go)
 	own    map[State]debt      // states whose pieces this worker shares
 	begun  map[string]State    // newest state of each queue that this worker shares
+	open   map[string]State    // the oldest of them of which this worker does not know what has become of it
 	rounds map[string][]*round // of worker 0: the states of each queue that are under way
 	told   map[string]State    // of worker 0: newest state of each queue that has left the phase collecting
+	voided map[string]bool     // of worker 0: whether that state was void
 	free   []*round            // for reuse
 
 	gathers map[State]*gathering // of worker 0: states that all workers are to hold
@@ -67,7 +70,7 @@ func (m Message) Number() (piece int, ok bool) { return m.piece, m.kind == kindP
 func NewCore(worker, workers, copies int, store *Store, send func(int, Message), settled func()) *Core {
 	return &Core{
 		worker: worker, workers: workers, copies: min(copies, workers-1), store: store, send: send, settled: settled,
-		own: make(map[State]debt), begun: make(map[string]State), rounds: make(map[string][]*round), told: make(map[string]State),
+		own: make(map[State]debt), begun: make(map[string]State), open: make(map[string]State), voided: make(map[string]bool), rounds: make(map[string][]*round), told: make(map[string]State),
 		gathers: make(map[State]*gathering),
 	}
 }
@@ -78,11 +81,35 @@ func (c *Core) Begin(s State) bool {
 		return false
 	}
 	c.begun[s.Queue], c.own[s] = s, debt{wide: c.isWide()}
+	if _, ok := c.open[s.Queue]; !ok {
+		c.open[s.Queue] = s
+	}
 	if c.worker == 0 {
 		c.roundOf(s)
 	}
 	return true
 }
+
+// Waits reports whether no piece of a state that has begun may be put into the Store or sent yet, because
+// this worker does not know what has become of the state before. Otherwise Stores would hold three states.
+func (c *Core) Waits(s State) bool {
+	before, ok := c.open[s.Queue]
+	return ok && before.compare(s) < 0
+}
+
+// close notes that this worker knows what has become of a state.
+func (c *Core) close(s State) {
+	if before, ok := c.open[s.Queue]; !ok || s.compare(before) < 0 {
+		return
+	}
+	delete(c.open, s.Queue)
+	if newest := c.begun[s.Queue]; newest.compare(s) > 0 {
+		c.open[s.Queue] = newest
+	}
+}
+
+// Voided reports, in worker 0, whether the newest state of a queue that is not collected any more was void.
+func (c *Core) Voided(queue string) bool { return c.voided[queue] }
 
 // Expect says that copies of the states from which an attempt continues may be missing. They are under way
 // until every worker has called Repair for them.
@@ -176,8 +203,10 @@ func (c *Core) Received(from int, m Message) {
 		c.wide = false
 	case m.kind == kindOutcome && m.void:
 		c.store.dropState(m.State)
+		c.close(m.State)
 	case m.kind == kindOutcome:
 		c.store.Complete(m.State)
+		c.close(m.State)
 	}
 }
 
@@ -246,7 +275,7 @@ func (c *Core) roundOf(s State) *round {
 // tell tells all workers what has become of a state.
 func (c *Core) tell(r *round) {
 	if told, ok := c.told[r.Queue]; !ok || r.compare(told) > 0 {
-		c.told[r.Queue] = r.State
+		c.told[r.Queue], c.voided[r.Queue] = r.State, r.void
 	}
 	m := Message{kind: kindOutcome, State: r.State, void: r.void}
 	c.Received(0, m)

@@ -20,12 +20,21 @@ type network struct {
 	cores   []*Core
 	stores  []*Store
 	lost    []bool
-	sent    [][][]Message   // by sender and receiver: not acknowledged
-	shares  [][]func() bool // by worker: what it still does to share states, until one returns false
+	sent    [][][]Message // by sender and receiver: not acknowledged
+	shares  [][]step      // by worker: what it still does to share states
+	size    func(s State, number int) int
+	check   func() // called after each step; may be nil
+}
+
+// step is something that a worker does to share a state. If the state has begun, the step waits as long as
+// the state does.
+type step struct {
+	State
+	do func()
 }
 
 func newNetwork(t *testing.T, draw *rand.Rand, workers, copies int) *network {
-	n := &network{t: t, draw: draw, workers: workers, lost: make([]bool, workers), shares: make([][]func() bool, workers)}
+	n := &network{t: t, draw: draw, workers: workers, lost: make([]bool, workers), shares: make([][]step, workers), size: func(State, int) int { return 3 }}
 	for w := range workers {
 		n.stores = append(n.stores, &Store{})
 		n.sent = append(n.sent, make([][]Message, workers))
@@ -41,15 +50,14 @@ func newNetwork(t *testing.T, draw *rand.Rand, workers, copies int) *network {
 func (n *network) share(w int, s State, void bool) {
 	c, lo, hi := n.cores[w], 0, 0
 	lo, hi = numbersOf(s, w, n.workers)
-	steps := []func() bool{func() bool { return c.Begin(s) }}
+	steps := []step{{do: func() { c.Begin(s) }}}
 	for i := lo; i < hi && !(void && i == hi-1); i++ {
-		steps = append(steps, func() bool {
-			require.NoError(n.t, n.stores[w].Put(s, i, content(s, i, 3)))
+		steps = append(steps, step{s, func() {
+			require.NoError(n.t, n.stores[w].Put(s, i, content(s, i, n.size(s, i))))
 			c.Share(s, i)
-			return true
-		})
+		}})
 	}
-	steps = append(steps, func() bool { c.End(s, void); return true })
+	steps = append(steps, step{s, func() { c.End(s, void) }})
 	n.shares[w] = append(n.shares[w], steps...)
 }
 
@@ -60,11 +68,11 @@ func (n *network) step() bool {
 		if n.lost[w] {
 			continue
 		}
-		if len(n.shares[w]) > 0 {
+		if len(n.shares[w]) > 0 && !n.cores[w].Waits(n.shares[w][0].State) {
 			can = append(can, func() {
-				do := n.shares[w][0]
+				next := n.shares[w][0]
 				n.shares[w] = n.shares[w][1:]
-				do()
+				next.do()
 			})
 		}
 		for to := range n.workers {
@@ -77,6 +85,9 @@ func (n *network) step() bool {
 		return false
 	}
 	can[n.draw.IntN(len(can))]()
+	if n.check != nil {
+		n.check()
+	}
 	return true
 }
 
@@ -86,7 +97,7 @@ func (n *network) deliver(from, to int) {
 	m := n.sent[from][to][0]
 	if m.kind != kindPiece {
 		n.cores[to].Received(from, m)
-	} else if data := n.stores[from].Piece(m.State, m.piece); data != nil {
+	} else if data := n.stores[from].Piece(m.State, m.piece); data != nil && n.stores[to].wants(m.State, m.piece) {
 		p := n.stores[to].take(m.Queue, len(data))
 		p.data = append(p.data, data...)
 		n.stores[to].put(m.State, m.piece, p)
@@ -113,7 +124,7 @@ func (n *network) choose(lost []int) State {
 
 // TestAnyMoment shares states in random interleavings. Now and then the state of a worker is void. At
 // each moment, whichever workers are lost, up to the number of copies, the newest state that was
-// settled must be left, or a newer one. No Store may hold more than three states.
+// settled must be left, or a newer one. No Store may hold pieces of more than three states.
 func TestAnyMoment(t *testing.T) {
 	for seed := range uint64(testsize.Of(testsize.Raced(400, 100), 5_000)) {
 		draw := rand.New(rand.NewPCG(seed, 40))

@@ -25,9 +25,13 @@
 // purpose, Gather makes all workers hold all pieces, so that any one of them may go on.
 //
 // The results of a job are deterministic. So pieces of the same state are interchangeable, even if
-// different attempts made them. Of a queue, a Store holds at most three states: the newest that is
-// complete, one that is under way, and the one after the last superstep, which does not wait for
-// another.
+// different attempts made them. Of a queue, a Store holds the newest state that is complete and
+// one that is under way. Pieces of the state after the last superstep may come from other workers
+// before this one knows what has become of the one under way. All together take at most three times
+// the memory of a state.
+//
+// Where a worker shares states with no other, Files keep them instead, for the next process of the job on
+// the same machine: at most two of each queue, of which the newer may be incomplete.
 //
 // Copies are best effort. A worker that is gone delays no superstep and fails no job: its connections
 // are tried again and again, until the Exchange is closed, because others notice the loss. Damaged
@@ -37,6 +41,7 @@
 //
 //   - State, Held (state.go): what identifies a state, and what a process holds of it.
 //   - Store (store.go): the pieces, and the reuse of their memory.
+//   - Files (files.go): states in files. file.go has their format.
 //   - Choose (choose.go): the decision from which states a job continues.
 //   - core.go: the decisions when copies are sent and when a state is complete; gather.go: those of
 //     Gather.

@@ -45,8 +45,19 @@ type Config struct {
 	// it should is given up; 0 means 30 seconds. It is then made anew.
 	Patience time.Duration
 
-	// Spent is told which processor time this worker has spent on pieces of a queue: to make, send and
-	// receive them. Messages that are short are not counted. It is called from any goroutine, and may be nil.
+	// Write is called with each state whose pieces this worker has put into the Store, before the state
+	// is complete. It may write them to a file. Its context ends when the Exchange is closed. It is called
+	// from one goroutine, and may be nil.
+	Write func(ctx context.Context, s State)
+
+	// Room says whether the Store may take so many bytes more for a piece of this worker; nil means that it
+	// always may. If it may not, the state is void, and the Store lets go of memory for reuse. Pieces of
+	// others are taken in any case, as their worker would make a state void too. It is called from one
+	// goroutine.
+	Room func(bytes int64) bool
+
+	// Spent is told which processor time this worker has spent on pieces of a queue: to make, write, send
+	// and receive them. Messages that are short are not counted. It is called from any goroutine, and may be nil.
 	Spent func(queue string, spent time.Duration)
 
 	Logger hclog.Logger // may be nil
@@ -171,6 +182,14 @@ func (x *Exchange) Settled(queue string) bool {
 	return !x.core.UnderWay(queue)
 }
 
+// Voided reports in worker 0 whether the newest state of a queue that is not under way any more is not
+// complete, because a worker could not share its pieces or had no room.
+func (x *Exchange) Voided(queue string) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.core.Voided(queue)
+}
+
 // Await waits in worker 0 until no state of a queue is under way. A worker that leaves its job may
 // wait for that.
 func (x *Exchange) Await(ctx context.Context, queue string) error {
@@ -199,6 +218,8 @@ func (x *Exchange) change() <-chan struct{} {
 	}
 	return x.changed
 }
+
+var errNoRoom = errors.New("the memory of the job has no room for it: give the job more with --memory; it is copied less often, and this is not logged again")
 
 var errClosed = errors.New("the exchange of copies is closed")
 
@@ -233,9 +254,10 @@ func wake(c chan struct{}) {
 type sharer struct {
 	x *Exchange
 	State
-	number int                      // of the next piece
-	failed error                    // of the state
-	piece  func([]byte, error) bool // takes a piece; made once
+	number  int                      // of the next piece
+	failed  error                    // of the state
+	crowded bool                     // the log says that there is no room
+	piece   func([]byte, error) bool // takes a piece; made once
 }
 
 // run shares the waiting states until the Exchange closes.
@@ -255,15 +277,16 @@ func (s *sharer) run() {
 	}
 }
 
-// nextShared removes the first of the waiting states.
+// nextShared removes the first of the waiting states that need not wait for another of their queue.
 func (x *Exchange) nextShared() (next shared, some bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.closed || len(x.waiting) == 0 {
+	i := slices.IndexFunc(x.waiting, func(s shared) bool { return !x.core.Waits(s.State) })
+	if x.closed || i < 0 {
 		return shared{}, false
 	}
-	next = x.waiting[0]
-	x.waiting = slices.Delete(x.waiting, 0, 1)
+	next = x.waiting[i]
+	x.waiting = slices.Delete(x.waiting, i, i+1)
 	return next, true
 }
 
@@ -271,11 +294,19 @@ func (x *Exchange) nextShared() (next shared, some bool) {
 // may be copied.
 func (s *sharer) share(next shared) {
 	s.State, s.number, s.failed = next.State, next.first, nil
-	s.x.cfg.Spent(s.Queue, cputime.Of(func() { next.pieces(s.piece) }))
+	s.x.cfg.Spent(s.Queue, cputime.Of(func() {
+		next.pieces(s.piece)
+		if s.x.cfg.Write != nil && s.failed == nil && s.x.ctx.Err() == nil {
+			s.x.cfg.Write(s.x.ctx, s.State)
+		}
+	}))
 	if s.x.ctx.Err() != nil {
 		return
 	}
-	if s.failed != nil {
+	switch {
+	case errors.Is(s.failed, errNoRoom) && s.crowded: // it was logged
+	case s.failed != nil:
+		s.crowded = s.crowded || errors.Is(s.failed, errNoRoom)
 		s.x.cfg.Logger.Warn("the state of a queue is not copied", "queue", s.Queue, "superstep", s.Superstep, "error", s.failed)
 	}
 	s.x.mu.Lock()
@@ -287,6 +318,10 @@ func (s *sharer) share(next shared) {
 func (s *sharer) take(data []byte, err error) bool {
 	if s.x.ctx.Err() != nil {
 		return false
+	}
+	if err == nil && s.x.cfg.Room != nil && !s.x.cfg.Room(s.x.cfg.Store.growth(s.Queue, len(data))) {
+		s.x.cfg.Store.trim()
+		err = errNoRoom
 	}
 	if err == nil {
 		err = s.x.cfg.Store.Put(s.State, s.number, data)

@@ -252,18 +252,41 @@ func (r *frameReader) body(b []byte, n int64) ([]byte, checksum.Sum, error) {
 			return b, 0, err
 		}
 		b, sum, n = b[:len(b)+k], sum.AddAll(part), n-int64(k)
-		if n > 0 {
-			continue
-		}
-		end := r.small[:sumBytes]
-		if err := r.read(end); err != nil {
-			return b, 0, err
-		}
-		if binary.LittleEndian.Uint32(end) != sum.Bits() {
-			return b, 0, damage("the body of frame %d has a wrong checksum", r.number-1)
+		if n == 0 {
+			if err := r.bodyEnd(sum); err != nil {
+				return b, 0, err
+			}
 		}
 	}
 	return b, sum, nil
+}
+
+// bodyEnd reads the checksum behind a body.
+func (r *frameReader) bodyEnd(sum checksum.Sum) error {
+	end := r.small[:sumBytes]
+	if err := r.read(end); err != nil {
+		return err
+	}
+	if binary.LittleEndian.Uint32(end) != sum.Bits() {
+		return damage("the body of frame %d has a wrong checksum", r.number-1)
+	}
+	return nil
+}
+
+// skip reads and checks a body of n bytes that nobody wants.
+func (r *frameReader) skip(n int64) error {
+	if n == 0 {
+		return nil
+	}
+	var sum checksum.Sum
+	for b := make([]byte, min(n, stepBytes)); n > 0; n -= int64(len(b)) {
+		b = b[:min(n, stepBytes)]
+		if err := r.read(b); err != nil {
+			return err
+		}
+		sum = sum.AddAll(b)
+	}
+	return r.bodyEnd(sum)
 }
 
 // grown returns b with room for k more bytes. n is how many bytes are still to come at all.

@@ -119,7 +119,7 @@ func TestGatherAtAnyMoment(t *testing.T) {
 		}
 		late := n.shares // the workers go on when the states are gathered, if they can be before
 		if draw.IntN(2) == 0 {
-			n.shares = make([][]func() bool, workers)
+			n.shares = make([][]step, workers)
 		}
 		for !n.cores[0].gatherAll(gathered, noQueue) {
 			if !n.step() {

@@ -172,6 +172,7 @@ func (l *link) acknowledge(nc net.Conn) bool {
 	}
 	l.limit(nc)
 	l.x.core.Acknowledged(m)
+	wake(l.x.wake) // a state may have waited for this
 	return true
 }
 

@@ -101,6 +101,7 @@ func (a *answerer) answerNext() error {
 		}
 		a.x.mu.Lock()
 		a.x.core.Received(a.from, h.Message)
+		wake(a.x.wake) // a state may have waited for this
 		a.x.mu.Unlock()
 	case kindFetch:
 		return a.give(h)
@@ -116,9 +117,12 @@ func (a *answerer) answerNext() error {
 	return err
 }
 
-// take reads a piece into the Store.
+// take reads a piece into the Store. A piece that comes once more takes no memory.
 func (a *answerer) take(h head) (err error) {
 	store := a.x.cfg.Store
+	if !store.wants(h.State, h.piece) {
+		return a.r.skip(h.length)
+	}
 	p := store.take(h.Queue, int(h.length))
 	a.x.metered(h.Queue, int(h.length), func() { p.data, p.sum, err = a.r.body(p.data, h.length) })
 	if err != nil {

@@ -35,6 +35,7 @@ type shelf struct {
 type heldOf struct {
 	State
 	pieces map[int]*piece
+	read   bool // from a file, for the attempt that begins
 }
 
 // piece is a piece of a state in memory.
@@ -95,6 +96,28 @@ func (s *Store) Held() (all []Held) {
 	return all
 }
 
+// Read says which of the states that the Store holds were read from files, and not kept since the attempt
+// before.
+func (s *Store) Read() (all []Held) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, queue := range slices.Sorted(maps.Keys(s.queues)) {
+		for _, h := range s.queues[queue].states {
+			if h.read {
+				all = append(all, Held{h.State, slices.Sorted(maps.Keys(h.pieces))})
+			}
+		}
+	}
+	return all
+}
+
+// noteRead notes that a state was read from a file.
+func (s *Store) noteRead(state State) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.held(s.shelf(state.Queue), state).read = true
+}
+
 // Complete says that every piece of a state is held by all workers that should hold it. The Store
 // drops the older states of the queue, and refuses their pieces from now on.
 func (s *Store) Complete(state State) {
@@ -113,6 +136,18 @@ func (s *Store) Complete(state State) {
 			s.drop(q, i)
 		}
 	}
+}
+
+// Memory returns the number of bytes of memory that the pieces take, with what is kept for reuse. They are at
+// most three times the largest state that it has held lately, as it holds one complete state of a queue and one
+// that is under way.
+func (s *Store) Memory() (bytes int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, q := range s.queues {
+		bytes += q.bytes + q.spared
+	}
+	return bytes
 }
 
 // Size returns the number of bytes of the pieces. It may keep about as much again for reuse.
@@ -134,6 +169,9 @@ func (s *Store) Keep(choices []Choice, worker, sharing int) {
 			if !slices.ContainsFunc(choices, func(c Choice) bool { return c.State == q.states[i].State }) {
 				s.drop(q, i)
 			}
+		}
+		for _, h := range q.states {
+			h.read = false
 		}
 		if len(q.states) == 0 {
 			delete(s.queues, queue)
@@ -211,11 +249,12 @@ func (s *Store) take(queue string, n int) *piece {
 	q := s.shelf(queue)
 	best := -1
 	for i, p := range q.spare {
-		if c := cap(p.data); c >= n && c <= 2*roomFor(n) && (best < 0 || c < cap(q.spare[best].data)) {
+		if p.fits(n) && (best < 0 || cap(p.data) < cap(q.spare[best].data)) {
 			best = i
 		}
 	}
 	if best < 0 {
+		q.letGo(int64(n))
 		return &piece{users: 1, shelf: q}
 	}
 	p := q.spare[best]
@@ -223,6 +262,39 @@ func (s *Store) take(queue string, n int) *piece {
 	q.spared -= int64(cap(p.data))
 	p.data, p.users, p.own = p.data[:0], 1, false
 	return p
+}
+
+// growth returns how many bytes of new memory a piece of n bytes takes.
+func (s *Store) growth(queue string, n int) int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	q := s.shelf(queue)
+	if slices.ContainsFunc(q.spare, func(p *piece) bool { return p.fits(n) }) {
+		return 0
+	}
+	return max(0, int64(roomFor(n))-q.spared)
+}
+
+// trim lets go of all memory that is kept for reuse.
+func (s *Store) trim() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, q := range s.queues {
+		q.letGo(q.spared)
+	}
+}
+
+// fits reports whether a piece of n bytes is put into the memory of p.
+func (p *piece) fits(n int) bool { return cap(p.data) >= n && cap(p.data) <= roomFor(roomFor(n)) }
+
+// letGo lets go of the oldest memory that is kept for reuse, n bytes or somewhat more.
+func (q *shelf) letGo(n int64) {
+	k := 0
+	for ; n > 0 && k < len(q.spare); k++ {
+		q.spared -= int64(cap(q.spare[k].data))
+		n -= int64(cap(q.spare[k].data))
+	}
+	q.spare = slices.Delete(q.spare, 0, k)
 }
 
 // roomFor returns the capacity of the memory of a piece of n bytes. It leaves room for the next
@@ -319,7 +391,7 @@ func (s *Store) held(q *shelf, state State) *heldOf {
 	} else {
 		h = &heldOf{pieces: make(map[int]*piece)}
 	}
-	h.State = state
+	h.State, h.read = state, false
 	q.states = slices.Insert(q.states, at, h)
 	return h
 }
@@ -348,9 +420,5 @@ func (s *Store) released(p *piece) {
 		return
 	}
 	q.spare, q.spared = append(q.spare, p), q.spared+int64(cap(p.data))
-	n := 0
-	for ; q.spared > q.bytes+q.bytes/8; n++ {
-		q.spared -= int64(cap(q.spare[n].data))
-	}
-	q.spare = slices.Delete(q.spare, 0, n)
+	q.letGo(q.spared - q.bytes - q.bytes/8)
 }

@@ -9,6 +9,7 @@ package origin
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/superstep-ml/superstep/engine/copies"
 	"github.com/superstep-ml/superstep/internal/wire"
@@ -19,6 +20,8 @@ import (
 type Held struct {
 	Rows   []byte `msgpack:"rows"`   // what task.Retained.Held returned
 	Copies []byte `msgpack:"copies"` // of copies.Store.Held
+	// Read has those of Copies that were read from files, of copies.Store.Read.
+	Read []byte `msgpack:"read,omitempty"`
 }
 
 // heldCodec is the codec of Held. It checks every length that it reads.
@@ -28,8 +31,7 @@ var heldCodec = shared.Msgpack[Held]()
 // states, that would take more than the message may have: they are made again, and a longer message
 // would fail the job.
 func Encode(held Held) ([]byte, error) {
-	rows, states := held.Rows, held.Copies
-	for _, h := range []Held{{rows, states}, {nil, states}, {rows, nil}} {
+	for _, h := range []Held{held, {Copies: held.Copies, Read: held.Read}, {Rows: held.Rows}} {
 		if h.Rows == nil && h.Copies == nil {
 			continue
 		}
@@ -65,4 +67,28 @@ func Choices(held [][]byte) ([]copies.Choice, error) {
 		}
 	}
 	return copies.Choose(all), nil
+}
+
+// FromFiles notes in an origin, which Choose has returned, which states a worker has read from a file.
+func FromFiles(held [][]byte, from *wire.Origin) error {
+	for i, data := range held {
+		h, err := Decode(i, data)
+		if err != nil {
+			return err
+		}
+		if from == nil || len(h.Read) == 0 {
+			continue
+		}
+		read, err := copies.DecodeHeld(h.Read)
+		if err != nil {
+			return fmt.Errorf("what worker %d has read from files: %w", i, err)
+		}
+		for k := range from.Queues {
+			q := &from.Queues[k]
+			q.FromFile = q.FromFile || q.InMemory && slices.ContainsFunc(read, func(h copies.Held) bool {
+				return h.Queue == q.Name && h.Superstep == q.Superstep && h.Ended == q.Ended
+			})
+		}
+	}
+	return nil
 }

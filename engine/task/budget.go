@@ -20,6 +20,8 @@ type Budget struct {
 	kept   atomic.Int64 // the part of used that is kept; see Keep
 	rows   atomic.Int64 // the part of used that is rows; see HoldRows
 	peak   atomic.Int64
+
+	beside func() int64 // bytes that others hold; see Beside. nil means none
 }
 
 // NewBudget returns a budget of limit bytes whose parent is parent, which may be nil.
@@ -65,15 +67,23 @@ func (b *Budget) ofJob(n int64) int64 {
 }
 
 // TryReserve reserves n bytes if they fit, and reports whether they do.
-func (b *Budget) TryReserve(n int64) bool {
+//
+// What others hold beside it, see Beside, leaves less for it: the caller can do without the bytes.
+func (b *Budget) TryReserve(n int64) bool { return b.reserve(n, true) }
+
+// reserve is TryReserve, if beside is true. Otherwise it ignores what others hold.
+func (b *Budget) reserve(n int64, beside bool) bool {
 	if b == nil {
 		return true
 	}
 	if n > b.limit {
 		return false
 	}
-	used := b.used.Add(n)
-	if used > b.limit || !b.parent.TryReserve(n) {
+	used, others := b.used.Add(n), int64(0)
+	if beside && b.beside != nil {
+		others = b.beside()
+	}
+	if used > b.limit-others || !b.parent.reserve(n, beside) {
 		b.used.Add(-n)
 		return false
 	}
@@ -82,9 +92,9 @@ func (b *Budget) TryReserve(n int64) bool {
 }
 
 // Reserve reserves n bytes, or returns a *BudgetError if they do not fit. It is for memory that
-// cannot be spilled.
+// cannot be spilled, so what others hold beside the budget does not prevent it.
 func (b *Budget) Reserve(n int64) error {
-	if b.TryReserve(n) {
+	if b.reserve(n, false) {
 		return nil
 	}
 	full := b
@@ -189,6 +199,20 @@ func (b *Budget) raise(used int64) {
 			return
 		}
 	}
+}
+
+// Beside makes what others hold count against the budget, such as copies of states: bytes says how much that
+// is. It must be called before the budget is used, and bytes may be called from any goroutine. The others ask
+// RoomBeside before they take more.
+func (b *Budget) Beside(bytes func() int64) { b.beside = bytes }
+
+// besideShare is the part of the limit that others may hold in any case, as rows may fill the rest.
+const besideShare = 8
+
+// RoomBeside reports whether others may hold n more bytes: if these bytes are free, and if all that they
+// hold together is at most an eighth of the limit.
+func (b *Budget) RoomBeside(n int64) bool {
+	return b.beside() <= max(b.limit/besideShare, b.limit-b.used.Load())-n
 }
 
 // Used returns the number of bytes reserved.

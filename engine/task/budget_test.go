@@ -100,3 +100,32 @@ func TestBudgetsOfHugeSizes(t *testing.T) {
 	none.GiveUpRows(1)
 	require.Zero(t, none.Kept(true))
 }
+
+// TestBeside requires that what others hold beside a budget makes its users spill, and fails nothing that
+// cannot be spilled. Others may hold what is free, and an eighth of the limit in any case.
+func TestBeside(t *testing.T) {
+	held := int64(0)
+	root := NewBudget("the run", 800, nil)
+	root.Beside(func() int64 { return held })
+	slot := NewBudget("slot 0", 800, root)
+	require.True(t, root.RoomBeside(800))
+	require.False(t, root.RoomBeside(801))
+	held = 300
+	require.True(t, root.RoomBeside(500))
+	require.False(t, root.RoomBeside(501))
+	require.False(t, slot.TryReserve(501))
+	require.Zero(t, slot.Used())
+	require.Zero(t, root.Used())
+	require.True(t, slot.TryReserve(500))
+	require.False(t, root.RoomBeside(1))
+	require.NoError(t, slot.Reserve(300), "copies fail nothing")
+	require.Error(t, slot.Reserve(1))
+	require.True(t, slot.Keep(400, false), "nor do they count as kept")
+	slot.GiveUp(400)
+	held = 60
+	require.True(t, root.RoomBeside(40))
+	require.False(t, root.RoomBeside(41))
+	slot.Release(800)
+	require.True(t, slot.TryReserve(740))
+	require.Equal(t, int64(740), root.Used())
+}

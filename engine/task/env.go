@@ -35,6 +35,9 @@ type Env struct {
 	// total unless GOMEMLIMIT is set. 0 means half of GOMEMLIMIT if that is set, otherwise a
 	// quarter of the machine's memory.
 	MemoryBudget int64
+	// Budget is the budget of MemoryBudget bytes that the run uses; nil means a new one. The caller may have
+	// called Beside.
+	Budget *Budget
 	// SpillDir is the directory in which the run makes its private directory for temporary
 	// files; empty means os.TempDir. Directories that killed runs left there are removed.
 	SpillDir string

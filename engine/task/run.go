@@ -212,7 +212,9 @@ func (r *run) execute(ctx context.Context) error {
 
 // makeBudgets splits the memory over the slots of this process.
 func (r *run) makeBudgets() {
-	r.budget = NewBudget("the run", r.env.MemoryBudget, nil)
+	if r.budget = r.env.Budget; r.budget == nil {
+		r.budget = NewBudget("the run", r.env.MemoryBudget, nil)
+	}
 	slots := float64(r.part.Slots[len(r.part.Slots)-1].Hi)
 	r.budget.share = float64(r.subtaskRange.Len()) / slots
 	r.sideMemory.budget = r.budget

@@ -83,8 +83,11 @@ type OriginQueue struct {
 	Name      string `msgpack:"name" json:"name"`
 	Superstep int    `msgpack:"superstep" json:"superstep"`             // the last superstep that was done
 	Ended     bool   `msgpack:"ended,omitempty" json:"ended,omitempty"` // no superstep follows
-	// InMemory says that the state was in the memory of the job's workers, and not in a checkpoint.
+	// InMemory says that the state was in the memory of the job's workers, and not in a checkpoint. FromFile
+	// says that a worker had read it from a file, which a worker of an earlier attempt had left on its task
+	// manager.
 	InMemory bool `msgpack:"in_memory,omitempty" json:"in_memory,omitempty"`
+	FromFile bool `msgpack:"from_file,omitempty" json:"from_file,omitempty"`
 }
 
 // Begins reports whether all queues begin at superstep 1.
@@ -118,7 +121,10 @@ func (o *Origin) String() string {
 		if q.Ended {
 			where[i] = fmt.Sprintf("queue %q has done all of its %d supersteps", q.Name, q.Superstep)
 		}
-		if q.InMemory {
+		switch {
+		case q.FromFile:
+			where[i] += " (from a file)"
+		case q.InMemory:
 			where[i] += " (from memory)"
 		}
 	}

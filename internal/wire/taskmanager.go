@@ -59,6 +59,8 @@ type Heartbeat struct {
 	Running []WorkerRef `msgpack:"running"`
 	Kept    []WorkerRef `msgpack:"kept,omitempty"`   // as in Register
 	Ailing  string      `msgpack:"ailing,omitempty"` // as in Register
+	// States has the jobs for which the task manager has files with states of queues.
+	States []JobID `msgpack:"states,omitempty"`
 }
 
 // Leaving announces that the task manager stops soon, for example because its machine is taken
@@ -121,9 +123,11 @@ type Registered struct {
 	Lease time.Duration `msgpack:"lease"`
 }
 
-// Ack acknowledges a heartbeat.
+// Ack acknowledges a heartbeat. Over has those jobs in Heartbeat.States that get no further attempt, so
+// that their files can be removed.
 type Ack struct {
-	Number uint64 `msgpack:"number"`
+	Number uint64  `msgpack:"number"`
+	Over   []JobID `msgpack:"over,omitempty"`
 }
 
 // Refused ends a connection. Final says that the task manager must not try again.

@@ -66,8 +66,12 @@ type Deployment struct {
 	Advertise string `msgpack:"advertise"`
 	Ports     Ports  `msgpack:"ports"`
 	// Memory is the memory budget in bytes of all the worker's slots together.
-	Memory     int64      `msgpack:"memory"`
-	WorkDir    string     `msgpack:"work_dir"` // directory for spilled data; the task manager removes it
+	Memory  int64  `msgpack:"memory"`
+	WorkDir string `msgpack:"work_dir"` // directory for spilled data; the task manager removes it
+	// StateDir is the directory for files with states of the job's queues, in which workers of earlier
+	// attempts may have left some; "" if there is none. The task manager sets it, and removes it after
+	// the job.
+	StateDir   string     `msgpack:"state_dir,omitempty"`
 	Credential Credential `msgpack:"credential"`
 	// Resume says that the attempt continues from the job's newest checkpoint, if there is one.
 	Resume bool `msgpack:"resume,omitempty"`

@@ -24,7 +24,7 @@ import (
 // all of them. fresh means that there are no records. rows-lost=(JOB,...) lists those of them whose rows are lost.
 //
 //	register CONN NAME [slots= inc= id= platform= version= memory= running=JOB/ATTEMPT/WORKER,... kept=JOB/ATTEMPT/WORKER,... leaving=REASON within=]
-//	beat CONN [running= ailing=]  default of running: the workers that were deployed there and have not ended
+//	beat CONN [running= ailing= states=JOB,...]  default of running: the workers that were deployed there and have not ended
 //	submit JOB [slots= parallelism= priority= wait= artifact= resident= platform= resolve restart= attempts= delay= window= checkpoints=DIR]  default of restart: none
 //	say JOB/ATTEMPT/WORKER REPORT [conn=]
 //	all JOB REPORT             reports for every worker of the job that has not ended, in order
@@ -194,7 +194,13 @@ func (s *scenario) line(line string) string {
 	case "beat":
 		conn := number(s.t, words[1])
 		s.beats++
-		return s.step(Heartbeat{Conn: conn, Heartbeat: wire.Heartbeat{Number: s.beats, Running: s.running(conn, options), Kept: s.listed(conn), Ailing: strings.ReplaceAll(options["ailing"], "-", " ")}})
+		beat := wire.Heartbeat{Number: s.beats, Running: s.running(conn, options), Kept: s.listed(conn), Ailing: strings.ReplaceAll(options["ailing"], "-", " ")}
+		for id := range strings.SplitSeq(options["states"], ",") {
+			if id != "" {
+				beat.States = append(beat.States, wire.JobID(id))
+			}
+		}
+		return s.step(Heartbeat{Conn: conn, Heartbeat: beat})
 	case "submit":
 		return s.submit(wire.JobID(words[1]), options)
 	case "say":
@@ -587,6 +593,8 @@ func messageText(m wire.ToTaskManager) string {
 	switch {
 	case m.Registered != nil:
 		return fmt.Sprintf("registered with cluster %s, heartbeat %s, lease %s", m.Registered.Cluster, m.Registered.Heartbeat, m.Registered.Lease)
+	case m.Ack != nil && len(m.Ack.Over) > 0:
+		return fmt.Sprintf("ack %d, over: %v", m.Ack.Number, m.Ack.Over)
 	case m.Ack != nil:
 		return fmt.Sprintf("ack %d", m.Ack.Number)
 	case m.Refused != nil:

@@ -249,14 +249,14 @@ func (c *Core) kill(n *taskManager, ref wire.WorkerRef) {
 }
 
 // heartbeat processes and acknowledges a heartbeat. Unless the kept processes of this task manager have
-// changed, it takes time proportional to the number of its workers, whatever the numbers of jobs and of
-// other task managers.
+// changed, it takes time proportional to the number of its workers and of jobs with states there, whatever
+// the numbers of jobs and of other task managers.
 func (c *Core) heartbeat(e Heartbeat) {
 	n := c.hear(e.Conn)
 	if n == nil {
 		return
 	}
-	c.send(n, wire.ToTaskManager{Ack: &wire.Ack{Number: e.Number}})
+	c.send(n, wire.ToTaskManager{Ack: &wire.Ack{Number: e.Number, Over: c.over(e.States)}})
 	c.setAiling(n, e.Ailing)
 	c.listedKept(n, e.Kept, false)
 	n.beats++
@@ -277,6 +277,16 @@ func (c *Core) heartbeat(e Heartbeat) {
 			c.missed(w)
 		}
 	}
+}
+
+// over returns those of the jobs that get no further attempt, so that nobody needs their states any more.
+func (c *Core) over(jobs []wire.JobID) (all []wire.JobID) {
+	for _, id := range jobs {
+		if j := c.jobs[id]; j == nil || !j.goesOn() {
+			all = append(all, id)
+		}
+	}
+	return all
 }
 
 // missed checks a worker that a heartbeat did not list. A task manager reports the end of a
