@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/internal/wire"
 )
 
 // Sizes of the job that recovers. Its cluster has task managers with one slot, one of them to spare.
@@ -64,11 +63,42 @@ type disrupted struct {
 
 // shownJob is what the command show prints of a job.
 type shownJob struct {
-	ID       string
-	State    string
-	Lost     []wire.LostAttempt
-	Workers  []wire.Placed
-	Progress *wire.Progress
+	ID      string
+	State   string
+	Lost    []lostAttempt
+	Workers []struct {
+		TaskManager string `json:"task_manager"`
+	}
+	Progress *struct {
+		Queues []struct {
+			Superstep int
+			Ended     bool
+		}
+	}
+}
+
+// lostAttempt is an attempt that was lost, or that ended so that the job moves.
+type lostAttempt struct {
+	Number   int
+	Ended    time.Time
+	Recovery struct{ Agreed, Placed, Connected, Moved, Resumed time.Time } // when the phases of the recovery ended
+}
+
+// phases are the names of the phases, in order.
+var phases = [...]string{"agreed", "placed", "connected", "moved", "resumed"}
+
+// seconds are those until the end of each phase.
+type seconds [len(phases)]float64
+
+// since returns the seconds from a time until the end of each phase.
+func (l *lostAttempt) since(at time.Time) (took seconds) {
+	r := &l.Recovery
+	for i, end := range []time.Time{r.Agreed, r.Placed, r.Connected, r.Moved, r.Resumed} {
+		if !end.IsZero() {
+			took[i] = end.Sub(at).Seconds()
+		}
+	}
+	return took
 }
 
 // recover measures how long the job stands still after each disruption.
@@ -99,10 +129,10 @@ func (o *options) recover(ctx context.Context, out io.Writer) error {
 		fmt.Fprintf(out, "median and slowest of %d; load %.1f\n", o.Recover, loadAverage())
 		for _, d := range disruptions {
 			fmt.Fprintf(out, "%-20s", d.name)
-			for phase := range wire.RecoveryPhase(wire.RecoveryPhases) {
+			for i, phase := range phases {
 				var all []float64
-				for _, phases := range took[d.name] {
-					all = append(all, phases[phase])
+				for _, round := range took[d.name] {
+					all = append(all, round[i])
 				}
 				slices.Sort(all)
 				fmt.Fprintf(out, "  %s %.2f %.2f s", phase, all[(len(all)-1)/2], all[len(all)-1])
@@ -114,17 +144,17 @@ func (o *options) recover(ctx context.Context, out io.Writer) error {
 }
 
 // disrupt disrupts the job that runs on a cluster. took has the seconds of the phases, by disruption.
-func (o *options) disrupt(ctx context.Context, c *cluster) (took map[string][][wire.RecoveryPhases]float64, err error) {
-	took = make(map[string][][wire.RecoveryPhases]float64)
+func (o *options) disrupt(ctx context.Context, c *cluster) (took map[string][]seconds, err error) {
+	took = make(map[string][]seconds)
 	d := &disrupted{cluster: c}
 	for d.round = range o.Recover {
 		for _, what := range disruptions {
-			seconds, err := d.once(ctx, what)
+			until, err := d.once(ctx, what)
 			if err != nil {
 				return nil, fmt.Errorf("round %d: %s: %w", d.round+1, what.name, err)
 			}
-			fmt.Fprintf(os.Stderr, "round %d of %d: %s: %.2f s\n", d.round+1, o.Recover, what.name, seconds)
-			took[what.name] = append(took[what.name], seconds)
+			fmt.Fprintf(os.Stderr, "round %d of %d: %s: %.2f s\n", d.round+1, o.Recover, what.name, until)
+			took[what.name] = append(took[what.name], until)
 		}
 	}
 	return took, nil
@@ -132,16 +162,16 @@ func (o *options) disrupt(ctx context.Context, c *cluster) (took map[string][][w
 
 // once disrupts the job when it has run undisturbed for a while, and returns the seconds of the phases of
 // its recovery.
-func (d *disrupted) once(ctx context.Context, what disruption) (seconds [wire.RecoveryPhases]float64, err error) {
+func (d *disrupted) once(ctx context.Context, what disruption) (took seconds, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, recoverLimit, fmt.Errorf("the job does not run: %+v", d.job))
 	defer cancel()
 	if err := d.await(ctx, d.runs); err != nil {
-		return seconds, err
+		return took, err
 	}
 	select {
 	case <-time.After(undisturbed):
 	case <-ctx.Done():
-		return seconds, context.Cause(ctx)
+		return took, context.Cause(ctx)
 	}
 	before := len(d.job.Lost)
 	var last int
@@ -150,9 +180,9 @@ func (d *disrupted) once(ctx context.Context, what disruption) (seconds [wire.Re
 	}
 	at, err := what.begin(ctx, d)
 	if err != nil {
-		return seconds, err
+		return took, err
 	}
-	var lost wire.LostAttempt
+	var lost lostAttempt
 	err = d.await(ctx, func() bool {
 		if n := len(d.job.Lost); n > 0 {
 			lost = d.job.Lost[n-1]
@@ -160,20 +190,16 @@ func (d *disrupted) once(ctx context.Context, what disruption) (seconds [wire.Re
 		return lost.Number > last && !lost.Recovery.Resumed.IsZero()
 	})
 	if err != nil {
-		return seconds, err
+		return took, err
 	}
 	if at.IsZero() {
 		at = lost.Ended
 	}
-	for phase := range wire.RecoveryPhase(wire.RecoveryPhases) {
-		if ended := *lost.Recovery.End(phase); !ended.IsZero() {
-			seconds[phase] = ended.Sub(at).Seconds()
-		}
-	}
+	took = lost.since(at)
 	if what.end != nil {
 		err = what.end(ctx, d)
 	}
-	return seconds, err
+	return took, err
 }
 
 // runs reports whether all workers run, and a queue has done a superstep.
