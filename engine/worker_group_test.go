@@ -50,12 +50,15 @@ func TestSilentRanks(t *testing.T) {
 	defer valve.Close()
 	require.Nil(t, got.Result)
 	said := regexp.MustCompile(`was silent for ([0-9.]+m?s)`)
-	for worker, f := range got.Failures {
+	noticed := 0
+	for worker, f := range got.Failures { // the one that notices it second may have been told to stop
 		require.NotNil(t, f, "worker %d", worker)
-		m := said.FindStringSubmatch(f.Message)
-		require.NotNil(t, m, "worker %d: %s", worker, f.Message)
-		d, err := time.ParseDuration(m[1])
-		require.NoError(t, err)
-		require.Less(t, d, 2*time.Second, "worker %d; by default it would be 4 s", worker)
+		if m := said.FindStringSubmatch(f.Message); m != nil {
+			d, err := time.ParseDuration(m[1])
+			require.NoError(t, err)
+			require.Less(t, d, 2*time.Second, "worker %d; by default it would be 4 s", worker)
+			noticed++
+		}
 	}
+	require.Positive(t, noticed, "%v", got.Failures)
 }
