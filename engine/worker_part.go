@@ -105,7 +105,7 @@ func (j *workerJob) connect(c *config) error {
 			Job: string(d.Job), Secret: d.Credential.Secret, TLS: secure, Logger: log,
 		},
 		rows: remote.Config{
-			Worker: d.Worker, Workers: len(d.Slots), Attempt: d.Attempt,
+			Worker: d.Worker, Workers: len(d.Slots), Attempt: d.Attempt, Detection: d.Silence,
 			EdgeName: j.plan.EdgeName, Allocator: c.allocator, Fail: breaks.fail, Logger: log,
 		},
 	})
