@@ -16,7 +16,8 @@ import (
 //
 // What the core knows of a process may be out of date, as its task manager ends it when its slots are
 // needed or nobody has taken it for a while. The task manager then starts another process. A restarted
-// job manager knows of none: the next attempt takes those that are on its task managers.
+// job manager knows of none: the next attempt takes those that are on its task managers. The same holds for
+// states in files, which the worker of the next attempt reads on the task manager of the one before.
 
 // maxAllHeld bounds wire.Ready.Held of all workers of an attempt together, in bytes. Each of them gets that.
 // If there is more, they get nothing, and make their rows anew.
@@ -95,6 +96,27 @@ func (r *Request) setKept(all []keptProcess) {
 		if k.of == r.Was {
 			r.Kept[k.taskManager.ID] = k.slots
 		}
+	}
+}
+
+// noteFiles notes where an attempt that has ended has left states in files. A worker that has all slots writes
+// them on its task manager, as no other worker holds copies.
+func (j *job) noteFiles() {
+	switch {
+	case j.started == 0 || len(j.workers) == 0: // the files of an earlier attempt are still the newest
+	case j.running() == 1 && j.spec.Run.NumberOfCopies() > 0:
+		j.filesOn = j.workers[0].taskManager.ID
+	default:
+		j.filesOn = ""
+	}
+}
+
+// setFiles makes a job without kept processes prefer the task manager that has its states in files, as it
+// would that of a process with all slots.
+func (r *Request) setFiles(j *job) {
+	if len(r.Kept) == 0 && j.filesOn != "" {
+		r.Was = max(1, r.Slots, r.Most)
+		r.Kept = map[string]wire.SlotRange{j.filesOn: {Lo: 0, Hi: r.Was}}
 	}
 }
 
