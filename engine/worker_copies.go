@@ -231,7 +231,7 @@ func (c *workerCopies) decide(queue string, step int) (due bool, next int) {
 func (c *workerCopies) pace(queue string) *copyPace {
 	p := c.paces[queue]
 	if p == nil {
-		p = &copyPace{}
+		p = &copyPace{alone: c.alone()}
 		c.paces[queue] = p
 	}
 	return p
@@ -291,6 +291,7 @@ const (
 // time of the supersteps, but for the first two of an attempt, and so do the meetings of subtasks that do
 // not meet otherwise.
 type copyPace struct {
+	alone bool             // states go to files, and no messages are sent
 	spent time.Duration    // on the copy that is under way, or on the one that ended last
 	costs [4]time.Duration // of the last copies
 	n     int              // number of copies
@@ -323,7 +324,11 @@ func (p *copyPace) decide(now time.Time, step int, free bool) (due bool, next in
 	}
 	p.at, p.step = now, step
 	if free && p.spent > 0 {
-		p.costs[p.n%len(p.costs)] = p.spent + copyMessages
+		cost := p.spent
+		if !p.alone {
+			cost += copyMessages
+		}
+		p.costs[p.n%len(p.costs)] = cost
 		p.n, p.spent = p.n+1, 0
 	}
 	apart := copyShare * p.cost()

@@ -164,3 +164,20 @@ func TestCopiesWithoutRoom(t *testing.T) {
 	run(10*time.Minute, false)
 	require.Greater(t, len(at), 1000)
 }
+
+// TestCopiesCountInTheBudget requires that what a process holds of states counts against the budget of its
+// attempt, and that copies have no room where rows have taken it, beyond an eighth.
+func TestCopiesCountInTheBudget(t *testing.T) {
+	store := &copies.Store{}
+	c := &workerCopies{job: &workerJob{worker: &worker{workerProcess: &workerProcess{copies: store}}}}
+	require.True(t, c.room(1<<40), "the default budget is not known here")
+	b := c.budgetOf(8000)
+	require.True(t, c.room(8000))
+	require.NoError(t, store.Put(copies.State{Queue: "q", Superstep: 1, Of: 1}, 0, make([]byte, 500)))
+	held := store.Memory()
+	require.Greater(t, held, int64(500))
+	require.False(t, b.TryReserve(8001-held), "rows spill because of what the store holds")
+	require.True(t, b.TryReserve(8000-held))
+	require.True(t, c.room(1000-held))
+	require.False(t, c.room(1001-held))
+}

@@ -54,8 +54,7 @@ func (h *fileHead) append(b []byte) []byte {
 }
 
 // writeFile writes the file of a state that the Store holds.
-func (s *Store) writeFile(ctx context.Context, to io.Writer, h fileHead) error {
-	w := bufio.NewWriterSize(to, stepBytes)
+func (s *Store) writeFile(ctx context.Context, w *bufio.Writer, h fileHead) error {
 	if _, err := w.Write(h.append(nil)); err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package copies
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -25,6 +26,7 @@ type Files struct {
 	Attempt int // of the job; files of this attempt or a later one are not read
 	Logger  hclog.Logger
 	failing bool // the last Write failed
+	w       *bufio.Writer
 }
 
 // partial ends the name of a file that is being written.
@@ -74,7 +76,11 @@ func (f *Files) write(ctx context.Context, store *Store, s State) (err error) {
 	if err != nil {
 		return err
 	}
-	err = store.writeFile(ctx, file, fileHead{job: f.Job, attempt: f.Attempt, State: s})
+	if f.w == nil {
+		f.w = bufio.NewWriterSize(nil, stepBytes)
+	}
+	f.w.Reset(file)
+	err = store.writeFile(ctx, f.w, fileHead{job: f.Job, attempt: f.Attempt, State: s})
 	if err = errors.Join(err, file.Close()); err == nil {
 		err = os.Rename(path+partial, path)
 	}

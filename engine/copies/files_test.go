@@ -1,6 +1,7 @@
 package copies
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -186,6 +187,10 @@ func TestUnfinishedFiles(t *testing.T) {
 	require.Equal(t, 2, strings.Count(log.String(), "cannot be written to a file"), "an error after a success is logged:\n%s", log.String())
 }
 
+func writeTo(ctx context.Context, store *Store, b *bytes.Buffer, h fileHead) error {
+	return store.writeFile(ctx, bufio.NewWriter(b), h)
+}
+
 // encodeFile returns the file of a state.
 func encodeFile(t testing.TB, s State) []byte {
 	t.Helper()
@@ -194,7 +199,7 @@ func encodeFile(t testing.TB, s State) []byte {
 		require.NoError(t, store.Put(s, number, content(s, number, sizeOf(s, number))))
 	}
 	var b bytes.Buffer
-	require.NoError(t, store.writeFile(context.Background(), &b, fileHead{job: "job", attempt: 1, State: s}))
+	require.NoError(t, writeTo(context.Background(), store, &b, fileHead{job: "job", attempt: 1, State: s}))
 	return b.Bytes()
 }
 
@@ -246,7 +251,7 @@ func FuzzFile(f *testing.F) {
 		}
 		require.NoError(t, head.check())
 		var again bytes.Buffer
-		require.NoError(t, store.writeFile(t.Context(), &again, head))
+		require.NoError(t, writeTo(t.Context(), store, &again, head))
 		require.Equal(t, b, again.Bytes())
 	})
 }

@@ -17,7 +17,8 @@ import (
 //
 // A task manager ends a process when its slots are needed or nobody has taken it for a while. It lists those that
 // it has when it registers and in each heartbeat. So a restarted job manager knows them too. What the core knows
-// may be out of date for a moment; the task manager then starts another process.
+// may be out of date for a moment; the task manager then starts another process. The worker of the next attempt
+// reads states in files on the task manager of the one before; a restarted job manager does not know which that is.
 
 // maxAllHeld bounds wire.Ready.Held of all workers of an attempt together, in bytes. Each of them gets that.
 // If there is more, they get nothing, and make their rows anew.
@@ -130,6 +131,27 @@ func (r *Request) setKept(all []keptProcess) {
 		if k.of == r.Was {
 			r.Kept[k.taskManager.ID] = k.slots
 		}
+	}
+}
+
+// noteFiles notes where an attempt that has ended has left states in files. A worker that has all slots writes
+// them on its task manager, as no other worker holds copies.
+func (j *job) noteFiles() {
+	switch {
+	case j.started == 0 || len(j.workers) == 0: // the files of an earlier attempt are still the newest
+	case j.running() == 1 && j.spec.Run.NumberOfCopies() > 0:
+		j.filesOn = j.workers[0].taskManager.ID
+	default:
+		j.filesOn = ""
+	}
+}
+
+// setFiles makes a job without kept processes prefer the task manager that has its states in files, as it
+// would that of a process with all slots.
+func (r *Request) setFiles(j *job) {
+	if len(r.Kept) == 0 && j.filesOn != "" {
+		r.Was = max(1, r.Slots, r.Most)
+		r.Kept = map[string]wire.SlotRange{j.filesOn: {Lo: 0, Hi: r.Was}}
 	}
 }
 

@@ -200,6 +200,7 @@ func (c *Core) noteLost(j *job, f *wire.Failure) {
 		Number: j.info.Attempt, Began: j.deployed, Ran: ran, Ended: c.wall(), Cause: shorten(f.Error(), maxCause), From: origin(j.info.Origin),
 		Recovery: wire.Recovery{Detected: firstOf(j.detected, c.wall())},
 	})
+	j.noteFiles()
 	j.info.Origin = nil
 	j.info.Lost = j.info.Lost[max(0, len(j.info.Lost)-wire.MaxLost):]
 }

@@ -99,6 +99,7 @@ func (c *Core) goesOnWithout(j *job, condition func(*taskManager) bool) bool {
 	for _, o := range first {
 		fits(o)
 	}
+	r.Kept = nil // not where an earlier attempt has left files
 	r.setKept(j.survivors())
 	shares, short := Place(offers, r)
 	return short == nil && slices.ContainsFunc(shares, func(s Share) bool { return r.survives(&offers[s.Offer]) && !offers[s.Offer].Avoided })

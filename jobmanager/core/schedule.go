@@ -131,6 +131,7 @@ func (c *Core) request(j *job) Request {
 	r := Request{Platform: j.spec.Platform, Policy: c.config.Policy}
 	r.Slots, r.Most = j.wants()
 	r.setKept(j.kept)
+	r.setFiles(j)
 	if j.spec.Resident {
 		r.Executable = j.spec.Artifact
 	}

@@ -285,6 +285,11 @@ func (w *world) left() string {
 			return fmt.Sprintf("%s has %d workers and %d kept processes", h.tm.name, len(h.tm.workers), len(h.tm.kept))
 		}
 	}
+	for _, h := range w.hosts {
+		if h.tm != nil && len(h.tm.states) > 0 {
+			return fmt.Sprintf("%s has files of the jobs %v", h.tm.name, h.tm.withFiles())
+		}
+	}
 	if o := w.manager.jm.core.Overview(); o.Free != o.Slots {
 		return fmt.Sprintf("%d of %d slots are free", o.Free, o.Slots)
 	}

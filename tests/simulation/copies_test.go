@@ -167,11 +167,14 @@ func (x *exchange) noteSettled() {
 	}
 }
 
-// shareNext puts the next piece into the store, and sends it.
+// shareNext puts the next piece of the first state that need not wait into the store, and sends it.
 func (x *exchange) shareNext() {
-	if x.busy || len(x.waiting) == 0 {
+	first := slices.IndexFunc(x.waiting, func(s sharing) bool { return !x.core.Waits(s.State) })
+	if x.busy || first < 0 {
 		return
 	}
+	s := x.waiting[first]
+	x.waiting = slices.Insert(slices.Delete(x.waiting, first, first+1), 0, s)
 	x.busy = true
 	x.k.c.after(x.k.c.w.between(0, 3*time.Millisecond), func() {
 		x.busy = false
@@ -183,6 +186,7 @@ func (x *exchange) shareNext() {
 		if len(s.pieces) == 0 {
 			state := s.State
 			x.waiting = x.waiting[1:]
+			x.writeFile(state)
 			x.core.End(state, false)
 		} else {
 			if err := x.k.c.store.Put(s.State, s.next, s.pieces[0]); err != nil {
@@ -235,6 +239,7 @@ func (l *link) transmit(number int, m copies.Message, data []byte) {
 				}
 			} else {
 				o.exchange.core.Received(me, m)
+				o.exchange.shareNext()
 			}
 		}
 		o.group.send(l.to, me, func(*worker) {
@@ -257,6 +262,7 @@ func (l *link) acknowledge() {
 		l.queue, l.acknowledged, l.sent = l.queue[:0], 0, 0
 	}
 	l.x.core.Acknowledged(m)
+	l.x.shareNext()
 }
 
 // again makes the connection anew after a while.

@@ -33,8 +33,8 @@
 //
 // The shells around this code are models, which follow the files that they name: the streams between
 // job manager and task managers, the recorder, the launch of processes and their pipes, kept processes,
-// the goroutines of a worker, the links between workers, the saver that writes checkpoints behind the
-// supersteps, and sinks that write parts aside and rename them.
+// the goroutines of a worker, the links between workers, the files in which a worker without others leaves states,
+// the saver that writes checkpoints behind the supersteps, and sinks that write parts aside and rename them.
 //
 // The state of a queue is a number for each shard and a replicated one. A superstep mixes them, some
 // supersteps over all shards in their order. So the state after each superstep is known, whatever the
@@ -66,7 +66,7 @@
 // clock_test.go and process_test.go have the time, processes and code that waits; network_test.go the
 // connections; record_test.go and jobmanager_test.go the job manager; taskmanager_test.go and
 // tmworker_test.go a task manager; worker_test.go, work_test.go, queue_test.go, group_test.go,
-// copies_test.go and saver_test.go a worker; store_test.go and sinks_test.go what it writes to;
+// copies_test.go, files_test.go and saver_test.go a worker; store_test.go and sinks_test.go what it writes to;
 // job_test.go and client_test.go jobs and clients; plan_test.go and faults_test.go what is drawn;
 // checks_test.go the invariants.
 package simulation

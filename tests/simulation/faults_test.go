@@ -169,12 +169,12 @@ func (w *world) inflict(f *fault, c *workerProcess) {
 }
 
 // survives returns the supersteps after which the queues must continue if this worker is lost alone: the
-// last ones of which other workers have copies.
+// last ones of which other workers have copies, or files.
 func (k *worker) survives() map[string]int {
 	if k.group == nil || k.d == nil || k.closed || k.d.Spec.Restart.Strategy != wire.RestartExponentialDelay {
 		return nil
 	}
-	if zero := k.group.members[0]; zero != nil && zero.exchange != nil && k.sharing() > 1 {
+	if zero := k.group.members[0]; zero != nil && zero.exchange != nil {
 		return maps.Clone(zero.exchange.settled)
 	}
 	return nil

@@ -50,6 +50,7 @@ type taskManager struct {
 
 	workers  map[wire.WorkerRef]*tmWorker
 	kept     []*keptChild
+	states   map[jobID]stateFiles
 	launched []*workerProcess
 	leaving  bool
 	left     bool
@@ -66,7 +67,7 @@ func (h *host) start() {
 	m := &taskManager{
 		process: w.newProcess(h.machine, fmt.Sprintf("%s(%d)", h.machine.name, h.starts)), host: h,
 		incarnation: fmt.Sprint(h.starts), outbox: core.NewOutbox(), backoff: core.NewBackoff(w.draw.Uint64() | 1),
-		workers: make(map[wire.WorkerRef]*tmWorker),
+		workers: make(map[wire.WorkerRef]*tmWorker), states: make(map[jobID]stateFiles),
 	}
 	h.tm = m
 	m.died = append(m.died, func() {
@@ -180,6 +181,7 @@ func (m *taskManager) hear(s *side, message wire.ToTaskManager, again func(strin
 	case message.Ack != nil:
 		m.outbox.Acknowledged(message.Ack.Number)
 		m.lease.Acknowledged(message.Ack.Number)
+		m.forgetFiles(message.Ack.Over)
 		m.mayLeave()
 	case message.Deploy != nil:
 		m.deploy(message.Deploy)
@@ -226,6 +228,7 @@ func (m *taskManager) flush() {
 		if message.Heartbeat != nil {
 			message.Heartbeat.Kept = m.listsKept()
 			m.lease.Beats(message.Heartbeat.Number)
+			message.Heartbeat.States = m.withFiles()
 		}
 		m.side.send(message)
 		if message.Leave != nil {
@@ -338,6 +341,7 @@ func (m *taskManager) deploy(d *wire.Deployment) {
 	}
 	t := newTMWorker(m, d)
 	m.workers[d.WorkerRef] = t
+	m.keepFiles(d)
 	m.w.checkSlots(m)
 	m.makeRoom(m.host.slots - m.used())
 	m.outbox.Deployed(d.WorkerRef)

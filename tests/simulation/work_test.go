@@ -30,6 +30,7 @@ func (k *worker) build(f *fiber) (*wire.FromWorker, error) {
 		k.c.w.number++
 		ready.Address = fmt.Sprint("port ", k.c.w.number)
 		k.c.w.addresses[ready.Address] = k
+		k.readFiles()
 		held := origin.Held{}
 		if states := k.c.store.Held(); len(states) > 0 {
 			held.Copies = copies.AppendHeld(nil, states)
@@ -77,9 +78,9 @@ func (k *worker) sharing() (n int) {
 // gives reports whether the worker has no slots, and only gives what its process has kept.
 func (k *worker) gives() bool { return k.d != nil && k.d.Worker >= k.sharing() }
 
-// copying reports whether the worker copies states to others.
+// copying reports whether the worker copies states, to others or to files.
 func (k *worker) copying() bool {
-	return k.d.Mode == wire.RunMode && k.d.Keep && (len(k.d.Slots) > 1 || k.c.store.Size() > 0) && k.d.Spec.Run.NumberOfCopies() > 0
+	return k.d.Mode == wire.RunMode && k.d.Keep && k.d.Spec.Run.NumberOfCopies() > 0
 }
 
 // run runs the subtasks of the worker.
