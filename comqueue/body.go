@@ -32,7 +32,7 @@ type gang struct {
 	// left says by shard that an earlier run has left its rows, which the session has then at the beginning.
 	// retain keeps the rows of a port and shard for the next run; it is nil if nothing is kept.
 	left   []bool
-	retain func(port, shard int, rows engine.Batch)
+	retain func(port, shard int, rows engine.KeptRows)
 
 	reports    *reports
 	subtasks   int            // number of the queue's subtasks in all processes
@@ -104,7 +104,7 @@ func (g *gang) openSession(s engine.GangSpec) (err error) {
 		err = g.session.Regroup(g.owned(), g.queue.isInput)
 	}
 	if err == nil && s.Kept != nil {
-		g.takeRows(s.Kept)
+		err = g.takeRows(s.Kept)
 	}
 	if err == nil && s.From != nil {
 		if err = g.resume(s.From); err != nil {

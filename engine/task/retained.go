@@ -28,8 +28,8 @@ import (
 // Rows that operators emit in Finish depend on all shards of a subtask, so queues behind such operators
 // keep nothing. Neither do those behind operators of which it is not known yet.
 //
-// Rows that a queue had moved to files are not kept, and neither are those of queues that had ended.
-// A Retained is used by one run at a time. NewRetained returns one that has nothing.
+// Rows that a queue had moved to mapped files stay in these files, which have no names and outlive the
+// directory of their run. Rows of queues that had ended are not kept. A Retained is used by one run at a time. NewRetained returns one that has nothing.
 type Retained struct {
 	mu      sync.Mutex
 	left    bool                              // functions of a run may still use the rows
