@@ -1,6 +1,7 @@
 package comqueue
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -34,6 +35,10 @@ type gang struct {
 	left   []bool
 	retain func(port, shard int, rows engine.KeptRows)
 
+	// rowFiles, if set, makes files for rows that outlive the process, and settled says which rows are there.
+	rowFiles *mapped.Files
+	settled  func(port, shard int, rows engine.KeptRows)
+
 	reports    *reports
 	subtasks   int            // number of the queue's subtasks in all processes
 	here       sharding.Range // the queue's subtasks in this process
@@ -64,7 +69,7 @@ type broadcast struct {
 func openGang(q *IterativeComQueue, l *layout, nodes []engine.NodeID, stages []engine.StageSpec) engine.OpenLoops {
 	return func(s engine.GangSpec) ([]engine.Loop, error) {
 		g := &gang{
-			queue: q, layout: l, nodes: nodes, specs: stages, resumed: s.From, kept: s.RowsKept, retain: s.Retain, subtasks: s.Subtasks, here: s.Here,
+			queue: q, layout: l, nodes: nodes, specs: stages, resumed: s.From, kept: s.RowsKept, retain: s.Retain, rowFiles: s.Files, settled: s.Settled, subtasks: s.Subtasks, here: s.Here,
 			reports: newReports(q.b.Shards(), s.Subtasks), broadcasts: make([]broadcast, len(q.inputs)),
 			replicas: make([][]shared.Fingerprint, s.Here.Len()),
 		}
@@ -191,7 +196,7 @@ func (b *body) openInputs(c *engine.Context, in engine.Input) error {
 			}
 		}
 	}
-	reader := inputReader{context: &b.context, files: b.files}
+	reader := inputReader{context: &b.context, files: cmp.Or(b.rowFiles, b.files)}
 	var ports []int
 	for port, input := range b.queue.inputs {
 		if input.partitioned != nil {
@@ -219,6 +224,7 @@ func (b *body) openInputs(c *engine.Context, in engine.Input) error {
 	b.gang.damage.verifying.Lock()
 	b.rowsOnDisk = onDisk
 	b.gang.damage.verifying.Unlock()
+	b.settle(c.Range)
 	if len(b.rowsOnDisk) > 0 {
 		debug.SetPanicOnFault(true) // prepareDiskRows may have set it for another goroutine only
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // If a run fails because of another process, its queues give the rows of their shards to the process, which
@@ -43,6 +44,26 @@ func (g *gang) frames(subtask, shard int) map[int]*Frame {
 		frames[port] = frame
 	}
 	return frames
+}
+
+// settle says which shards have all of their rows in files that outlive the process. A shard without rows
+// needs no file.
+func (b *body) settle(shards sharding.Range) {
+	if b.settled == nil || len(b.rowsOnDisk) == 0 {
+		return
+	}
+	for shard := shards.Lo; shard < shards.Hi; shard++ {
+		frames := b.frames(b.subtask, shard)
+		inFiles := len(frames) > 0
+		for _, frame := range frames {
+			inFiles = inFiles && (frame.file != nil || frame.rows == 0)
+		}
+		for port, frame := range frames {
+			if inFiles {
+				b.settled(port, shard, frame.kept())
+			}
+		}
+	}
 }
 
 // kept returns the rows of a frame for the next run, borrowed.

@@ -88,11 +88,13 @@ func (m *manager) awaits() (jobs string, waits bool) {
 	return jobs, jobs != "" || !m.joined && !m.outbox.Empty()
 }
 
-// change tells handOver that a worker has ended, that a process waits no longer for the next attempt, or that
-// the task manager has registered.
+// change tells handOver and sweepRows that a worker has ended, that a process waits no longer for the next
+// attempt, or that the task manager has registered.
 func (m *manager) change() {
-	select {
-	case m.changed <- struct{}{}:
-	default:
+	for _, tell := range []chan struct{}{m.changed, m.ended} {
+		select {
+		case tell <- struct{}{}:
+		default:
+		}
 	}
 }

@@ -43,6 +43,11 @@ type GangSpec struct {
 	// call it when they are closed before all of them have finished, for all data ports of those shards
 	// whose rows they have.
 	Retain func(port, shard int, rows KeptRows)
+	// Files, if set, makes the files for rows of data ports, and these files outlive the process. The loops
+	// then call Settled for each data port of a shard when the rows of all of them are in files and will
+	// stay there. A port without rows needs no file. rows are borrowed.
+	Files   *mapped.Files
+	Settled func(port, shard int, rows KeptRows)
 }
 
 // KeptRows are the rows of a data port and a shard of a queue, which its process keeps from one run to

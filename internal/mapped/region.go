@@ -34,6 +34,8 @@ type Region struct {
 	parts []part
 	free  []byte       // unused bytes of the last part
 	held  atomic.Int64 // number of buffers in use, plus 1 until Hold returns or Release is called
+
+	released func() // called before the memory is freed; nil if there is nothing to do
 }
 
 // part is a whole mapping, or a piece of a mapping that several regions share.
@@ -228,6 +230,9 @@ func (r *Region) release() {
 }
 
 func (r *Region) unmap() {
+	if r.released != nil {
+		r.released()
+	}
 	for _, p := range r.parts {
 		p.of.release()
 	}

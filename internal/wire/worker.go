@@ -66,8 +66,11 @@ type Deployment struct {
 	Advertise string `msgpack:"advertise"`
 	Ports     Ports  `msgpack:"ports"`
 	// Memory is the memory budget in bytes of all the worker's slots together.
-	Memory     int64      `msgpack:"memory"`
-	WorkDir    string     `msgpack:"work_dir"` // directory for spilled data; the task manager removes it
+	Memory  int64  `msgpack:"memory"`
+	WorkDir string `msgpack:"work_dir"` // directory for spilled data; the task manager removes it
+	// RowsDir is a directory of the job on this machine for rows in files that outlive the worker; "" if
+	// there is none. The task manager removes it.
+	RowsDir    string     `msgpack:"rows_dir,omitempty"`
 	Credential Credential `msgpack:"credential"`
 	// Resume says that the attempt continues from the job's newest checkpoint, if there is one.
 	Resume bool `msgpack:"resume,omitempty"`
