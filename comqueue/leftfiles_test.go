@@ -386,3 +386,18 @@ func TestRowsInFilesOfAnotherJob(t *testing.T) {
 	require.NotEmpty(t, got)
 	require.Len(t, other.made, 16, "a shuffle makes all")
 }
+
+// TestRowsInMemoryLeaveNoFiles requires that a process writes nothing for rows that fit into its memory.
+func TestRowsInMemoryLeaveNoFiles(t *testing.T) {
+	k := newKeptRuns(t, 2)
+	k.keepFiles()
+	_, err := k.run(2, 2, 1<<30)
+	require.ErrorIs(t, err, errLost)
+	require.Zero(t, k.inFiles())
+	for _, parent := range k.parents {
+		own, err := filepath.Glob(filepath.Join(parent, "*"))
+		require.NoError(t, err)
+		require.Len(t, own, 2, "a directory and its lock")
+		requireEmpty(t, own[0])
+	}
+}
