@@ -1,6 +1,7 @@
 package comqueue
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -32,7 +33,11 @@ type gang struct {
 	// left says by shard that an earlier run has left its rows, which the session has then at the beginning.
 	// retain keeps the rows of a port and shard for the next run; it is nil if nothing is kept.
 	left   []bool
-	retain func(port, shard int, rows engine.Batch)
+	retain func(port, shard int, rows engine.KeptRows)
+
+	// rowFiles, if set, makes files for rows that outlive the process, and settled says which rows are there.
+	rowFiles *mapped.Files
+	settled  func(port, shard int, rows engine.KeptRows)
 
 	reports    *reports
 	subtasks   int            // number of the queue's subtasks in all processes
@@ -64,7 +69,7 @@ type broadcast struct {
 func openGang(q *IterativeComQueue, l *layout, nodes []engine.NodeID, stages []engine.StageSpec) engine.OpenLoops {
 	return func(s engine.GangSpec) ([]engine.Loop, error) {
 		g := &gang{
-			queue: q, layout: l, nodes: nodes, specs: stages, resumed: s.From, kept: s.RowsKept, retain: s.Retain, subtasks: s.Subtasks, here: s.Here,
+			queue: q, layout: l, nodes: nodes, specs: stages, resumed: s.From, kept: s.RowsKept, retain: s.Retain, rowFiles: s.Files, settled: s.Settled, subtasks: s.Subtasks, here: s.Here,
 			reports: newReports(q.b.Shards(), s.Subtasks), broadcasts: make([]broadcast, len(q.inputs)),
 			replicas: make([][]shared.Fingerprint, s.Here.Len()),
 		}
@@ -104,7 +109,7 @@ func (g *gang) openSession(s engine.GangSpec) (err error) {
 		err = g.session.Regroup(g.owned(), g.queue.isInput)
 	}
 	if err == nil && s.Kept != nil {
-		g.takeRows(s.Kept)
+		err = g.takeRows(s.Kept)
 	}
 	if err == nil && s.From != nil {
 		if err = g.resume(s.From); err != nil {
@@ -191,7 +196,7 @@ func (b *body) openInputs(c *engine.Context, in engine.Input) error {
 			}
 		}
 	}
-	reader := inputReader{context: &b.context, files: b.files}
+	reader := inputReader{context: &b.context, files: cmp.Or(b.rowFiles, b.files)}
 	var ports []int
 	for port, input := range b.queue.inputs {
 		if input.partitioned != nil {
@@ -219,6 +224,7 @@ func (b *body) openInputs(c *engine.Context, in engine.Input) error {
 	b.gang.damage.verifying.Lock()
 	b.rowsOnDisk = onDisk
 	b.gang.damage.verifying.Unlock()
+	b.settle(c.Range)
 	if len(b.rowsOnDisk) > 0 {
 		debug.SetPanicOnFault(true) // prepareDiskRows may have set it for another goroutine only
 	}

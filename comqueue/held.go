@@ -59,6 +59,8 @@ type onDisk struct {
 	title  string
 	shard  int // -1 if the file belongs to no shard
 	region *mapped.Region
+
+	offsets int64 // bytes in memory, of offsets
 }
 
 // rows makes the frame of a shard from its staged batches, and releases the batches. It
@@ -216,7 +218,7 @@ func (in *inputReader) toDisk(c *engine.Context, t *inputShard, batches []arrow.
 	}
 	frame := frameOf(record)
 	frame.memory, frame.bytes = c.Memory, offsets.bytes
-	frame.file = &onDisk{title: t.title, shard: t.shard, region: region}
+	frame.file = &onDisk{title: t.title, shard: t.shard, region: region, offsets: offsets.bytes}
 	if t.frame == nil {
 		t.frame = frame
 	} else { // t.frame may already be in use, so the frame is replaced in place

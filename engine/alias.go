@@ -65,6 +65,8 @@ type (
 	OpenLoops = task.OpenLoops
 	// GangSpec says for which subtasks of a queue OpenLoops makes loops; see task.GangSpec.
 	GangSpec = task.GangSpec
+	// KeptRows are rows of a queue that a process keeps from one run to the next; see task.KeptRows.
+	KeptRows = task.KeptRows
 	// Cut is the state of a queue after a superstep, from which it can continue; see task.Cut.
 	Cut = task.Cut
 	// CutPart is the part of a Cut that one subtask hands over; see task.CutPart.

@@ -128,6 +128,7 @@ func (j *workerJob) connect(c *config) error {
 	}
 	if d.Keep {
 		env.Retained = j.worker.retained
+		env.Retained.KeepFiles(d.RowsDir)
 	}
 	part, err := environment.part(partConfig{
 		plan: j.plan, graph: j.builder.graph, bind: j.builder.bind, env: env,

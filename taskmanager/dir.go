@@ -24,6 +24,7 @@ import (
 //	artifacts/    executables by hash
 //	workers/      a directory for each worker, removed with it
 //	states/       states of queues, see states.go
+//	rows/         a directory for each job, for rows in files that outlive a worker (rows.go)
 type workDir struct {
 	path   string
 	id     string
@@ -45,10 +46,10 @@ func openWorkDir(path string, log hclog.Logger) (*workDir, error) {
 	}
 	d := &workDir{path: path, lock: lock}
 	if d.id, err = identity(filepath.Join(path, "id")); err == nil {
-		err = os.RemoveAll(d.workers())
+		err = errors.Join(os.RemoveAll(d.workers()), os.RemoveAll(d.rows()))
 	}
 	if err == nil {
-		err = os.Mkdir(d.workers(), 0o700)
+		err = errors.Join(os.Mkdir(d.workers(), 0o700), os.Mkdir(d.rows(), 0o700))
 	}
 	if err == nil {
 		d.states, err = openStateDirs(filepath.Join(path, "states"))
@@ -61,10 +62,11 @@ func openWorkDir(path string, log hclog.Logger) (*workDir, error) {
 
 // close releases the directory, so that another task manager can open it.
 func (d *workDir) close() error {
-	return errors.Join(os.Remove(d.workers()), d.states.close(), d.lock.Close())
+	return errors.Join(os.Remove(d.workers()), os.RemoveAll(d.rows()), d.states.close(), d.lock.Close())
 }
 
 func (d *workDir) workers() string   { return filepath.Join(d.path, "workers") }
+func (d *workDir) rows() string      { return filepath.Join(d.path, "rows") }
 func (d *workDir) artifacts() string { return filepath.Join(d.path, "artifacts") }
 
 // lockDir takes the lock of the directory. The system releases the lock when the process ends,

@@ -93,6 +93,11 @@ func (w *worker) prepare() *wire.Failure {
 	if w.path, err = w.dir.forWorker(w.ref); err != nil {
 		return unable("make the worker's directory", err)
 	}
+	if d.RowsDir = ""; d.Keep && d.Mode == wire.RunMode {
+		if d.RowsDir, err = w.rows.use(d.Job); err != nil {
+			w.log.Warn("rows in files will not outlive the worker", "error", err)
+		}
+	}
 	return nil
 }
 

@@ -95,11 +95,13 @@ func (m *manager) keptChange() {
 	m.change()
 }
 
-// change tells handOver that a worker has ended, that a process waits no longer for the next attempt, or that
-// the task manager has registered.
+// change tells handOver and sweepRows that a worker has ended, that a process waits no longer for the next
+// attempt, or that the task manager has registered.
 func (m *manager) change() {
-	select {
-	case m.changed <- struct{}{}:
-	default:
+	for _, tell := range []chan struct{}{m.changed, m.ended} {
+		select {
+		case tell <- struct{}{}:
+		default:
+		}
 	}
 }

@@ -65,12 +65,13 @@ func Run(ctx context.Context, config Config) (err error) {
 	}
 	defer here.close()
 	m := &manager{
-		workerEnv:   workerEnv{Config: c, own: own, table: core.LifeTable(), dir: dir, client: client, artifacts: artifacts, outbox: core.NewOutbox(), launcher: c.Launcher, kept: newPool(c)},
+		workerEnv:   workerEnv{Config: c, own: own, table: core.LifeTable(), dir: dir, client: client, artifacts: artifacts, outbox: core.NewOutbox(), launcher: c.Launcher, kept: newPool(c), rows: openLeftRows(dir.rows(), c.Logger)},
 		incarnation: rand.Text(),
 		presence:    here,
 		space:       diskspace.New(c.Dir, c.MinFree),
 		stops:       make(chan struct{}),
 		renewed:     make(chan struct{}, 1),
+		ended:       make(chan struct{}, 1),
 		changed:     make(chan struct{}, 1),
 		workers:     map[wire.WorkerRef]*worker{},
 	}
@@ -109,6 +110,7 @@ type manager struct {
 	stops       chan struct{}  // closed when the task manager stops
 	broke       string         // why the previous connection ended; used only by converse
 	renewed     chan struct{}  // holds a token when a registration has renewed the lease
+	ended       chan struct{}  // holds a token as changed does, for sweepRows
 	changed     chan struct{}  // holds a token when a worker has ended, or the task manager has registered
 
 	mu       sync.Mutex
@@ -134,6 +136,7 @@ func (m *manager) run(ctx context.Context) error {
 	var tasks sync.WaitGroup
 	tasks.Go(func() { ended <- m.converse(talking) })
 	tasks.Go(func() { m.watchLease(talking) })
+	tasks.Go(func() { m.sweepRows(talking) })
 	noticed := make(chan struct{})
 	watching, stopWatching := context.WithCancel(talking)
 	if m.PreemptionNotice != "" {

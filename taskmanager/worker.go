@@ -28,6 +28,7 @@ type workerEnv struct {
 	outbox    *core.Outbox
 	launcher  Launcher
 	kept      *pool
+	rows      *leftRows
 }
 
 const (
@@ -356,6 +357,9 @@ func (w *worker) keep() {
 // end reports why a worker whose process has ended or was not started is gone.
 func (w *worker) end() {
 	w.finish()
+	if !w.mayStay {
+		w.rows.end(w.ref.Job)
+	}
 	f := w.failure
 	if f != nil {
 		f = w.withOrigin(f)

@@ -356,6 +356,7 @@ func (b *builder) open(g *gang, v *plan.Vertex, parts queueParts) error {
 	if g.generation == 0 && r.continued != nil {
 		spec.Kept = r.env.Retained.giver(name, func(shard int) bool { return r.keptHere(name, shard) })
 	}
+	spec.Files, spec.Settled = r.env.Retained.settler(name)
 	r.env.Retained.forgetReport(name)
 	g.keptRows = r.countKept(g)
 	var loops []Loop

@@ -6,6 +6,7 @@ import (
 	"github.com/superstep-ml/superstep/collective"
 	"github.com/superstep-ml/superstep/engine/columnar"
 	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/internal/mapped"
 	"github.com/superstep-ml/superstep/shared"
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
@@ -37,11 +38,27 @@ type GangSpec struct {
 	// Kept, if set, returns the rows of a data port and a shard of the subtasks that this process has kept
 	// of an earlier run, owned by the caller, or false if there are none. If it returns rows, the inputs
 	// have none of this port and shard. OpenLoops calls it once for all data ports and shards.
-	Kept func(port, shard int) (columnar.Batch, bool)
+	Kept func(port, shard int) (KeptRows, bool)
 	// Retain, if set, takes the rows of a data port and a shard, borrowed, for the next run. The loops
 	// call it when they are closed before all of them have finished, for all data ports of those shards
 	// whose rows they have.
-	Retain func(port, shard int, rows columnar.Batch)
+	Retain func(port, shard int, rows KeptRows)
+	// Files, if set, makes the files for rows of data ports, and these files outlive the process. The loops
+	// then call Settled for each data port of a shard when the rows of all of them are in files and will
+	// stay there. A port without rows needs no file. rows are borrowed.
+	Files   *mapped.Files
+	Settled func(port, shard int, rows KeptRows)
+}
+
+// KeptRows are the rows of a data port and a shard of a queue, which its process keeps from one run to
+// the next.
+type KeptRows struct {
+	Rows columnar.Batch
+	// File, if not nil, is the mapped file that has the rows. It lives as long as they do. Who computes
+	// with the rows verifies it before the results are used.
+	File *mapped.Region
+	// Memory is the number of bytes of rows in a file that are in memory besides, such as offsets.
+	Memory int64
 }
 
 // Loop is what one subtask of a queue runs. Its methods are called from the goroutine of the

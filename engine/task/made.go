@@ -129,15 +129,20 @@ func (k *Retained) reportShard(node plan.NodeID, shard int, before *madeBefore) 
 // holdMade keeps what operators have counted for the shards that they have made. mu is held.
 func (k *Retained) holdMade(r *run) {
 	for _, t := range r.subtasks {
-		for _, m := range t.marks {
-			for i, l := range t.links {
-				if k.made[l.node.ID] == nil {
-					k.made[l.node.ID] = make(map[int]madeShard)
-				}
-				made := m.links[i]
-				made.Sums = sumsOf(l.context.sums, m.shard)
-				k.made[l.node.ID][m.shard] = made
+		k.noteMade(t)
+	}
+}
+
+// noteMade keeps what the operators of a subtask have counted. mu is held.
+func (k *Retained) noteMade(t *subtask) {
+	for _, m := range t.marks {
+		for i, l := range t.links {
+			if k.made[l.node.ID] == nil {
+				k.made[l.node.ID] = make(map[int]madeShard)
 			}
+			made := m.links[i]
+			made.Sums = sumsOf(l.context.sums, m.shard)
+			k.made[l.node.ID][m.shard] = made
 		}
 	}
 }

@@ -167,12 +167,12 @@ func (r *run) addHandover(queue string, v *plan.Vertex, edges []int) error {
 		t := sharding.Owner(r.plan.Shards, v.Parallelism, shard)
 		h.left[t] = append(h.left[t], shard)
 		for _, edge := range edges {
-			rows := r.env.Retained.borrow(queue, r.plan.Edges[edge].Port, shard)
-			if rows == nil {
+			rows, there := r.env.Retained.borrow(queue, r.plan.Edges[edge].Port, shard)
+			if !there {
 				return fmt.Errorf("worker %d has not kept the rows of shard %d of queue %q, as it said", r.part.Worker, shard, queue)
 			}
-			h.bytes[t] += batch.Size(rows)
-			rows.Release()
+			h.bytes[t] += rows.bytes()
+			rows.batch.Release()
 		}
 	}
 	if len(h.left) == 0 {
@@ -251,8 +251,8 @@ func (h *handover) send(ctx context.Context, edge int, shards []int) error {
 		mem: r.env.Allocator, messageBytes: r.transit.messageBytes,
 	}
 	for _, shard := range shards {
-		rows := r.env.Retained.borrow(h.queue, r.plan.Edges[edge].Port, shard)
-		if rows == nil {
+		rows, there := r.env.Retained.borrow(h.queue, r.plan.Edges[edge].Port, shard)
+		if !there {
 			return fmt.Errorf("the rows of shard %d of queue %q were released before they were sent", shard, h.queue)
 		}
 		if err := h.sendShard(ctx, out, shard, rows); err != nil {
@@ -262,15 +262,47 @@ func (h *handover) send(ctx context.Context, edge int, shards []int) error {
 	return nil
 }
 
-// sendShard sends the rows of a shard, which it owns.
-func (h *handover) sendShard(ctx context.Context, out *directOutput, shard int, rows arrow.Record) error {
-	defer rows.Release()
-	if rows.NumRows() > 0 {
-		if err := out.emit(ctx, shard, rows); err != nil {
+// sendShard sends the rows of a shard, whose batch it owns.
+func (h *handover) sendShard(ctx context.Context, out *directOutput, shard int, rows portRows) (err error) {
+	defer rows.batch.Release()
+	switch {
+	case rows.batch.NumRows() == 0:
+	case rows.file != nil:
+		err = h.sendFile(ctx, out, shard, rows)
+	default:
+		err = out.emit(ctx, shard, rows.batch)
+	}
+	if err != nil {
+		return err
+	}
+	return out.endShard(ctx, shard)
+}
+
+// sendFile sends the rows of a shard in a file. They are copied message by message, and the file is verified
+// after the last copy and before the shard ends, as the receiver cannot verify it.
+func (h *handover) sendFile(ctx context.Context, out *directOutput, shard int, rows portRows) error {
+	n := int(rows.batch.NumRows())
+	step := rowsOfSize(out.messageBytes, batch.Size(rows.batch), n)
+	for lo := 0; lo < n; lo += step {
+		var piece arrow.Record
+		err := rows.file.Read(func() (err error) {
+			part := rows.batch.NewSlice(int64(lo), int64(min(lo+step, n)))
+			defer part.Release()
+			piece, err = batch.Concat(h.run.env.Allocator, []arrow.Record{part})
+			return err
+		})
+		if err == nil {
+			err = out.emit(ctx, shard, piece)
+			piece.Release()
+		}
+		if err != nil {
 			return err
 		}
 	}
-	return out.endShard(ctx, shard)
+	if err := rows.file.Verify(); err != nil {
+		return fmt.Errorf("rows that the process has kept in a file: %w", err)
+	}
+	return nil
 }
 
 // sayTaken tells the workers that have sent rows to a member that it has them.

@@ -56,7 +56,7 @@ func keeping(shards, step int, opened func(shard int) error) OpenLoops {
 					continue
 				}
 				if rows, there := s.Kept(0, shard); there {
-					own.records[shard] = arrowrows.Record(rows)
+					own.records[shard] = arrowrows.Record(rows.Rows)
 				}
 			}
 			loops = append(loops, own)
@@ -111,7 +111,7 @@ func (b *keepingLoop) read(in Input, shard int) (err error) {
 func (b *keepingLoop) Close() error {
 	for shard, rows := range b.records {
 		if b.spec.Retain != nil {
-			b.spec.Retain(0, shard, arrowrows.Batch(rows))
+			b.spec.Retain(0, shard, KeptRows{Rows: arrowrows.Batch(rows)})
 		}
 		rows.Release()
 	}

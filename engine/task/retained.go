@@ -28,8 +28,9 @@ import (
 // Rows that operators emit in Finish depend on all shards of a subtask, so queues behind such operators
 // keep nothing. Neither do those behind operators of which it is not known yet.
 //
-// Rows that a queue had moved to files are not kept, and neither are those of queues that had ended.
-// A Retained is used by one run at a time. NewRetained returns one that has nothing.
+// Rows that a queue had moved to mapped files stay in these files, which outlive the directory of their run,
+// and with KeepFiles the process. Rows of queues that had ended are not kept. A Retained is used by one run at a
+// time. NewRetained returns one that has nothing.
 type Retained struct {
 	mu      sync.Mutex
 	left    bool                              // functions of a run may still use the rows
@@ -39,6 +40,8 @@ type Retained struct {
 	made    map[plan.NodeID]map[int]madeShard // by operator, then by shard
 	ends    map[plan.NodeID]bool              // of operators that have finished, not in one subtask: whether Finish has emitted rows
 	keep    map[plan.NodeID]map[int]madeShard // of the current run: what it does not make again and reports
+	parent  string                            // directory for files that outlive the process; "" if there is none
+	files   *rowFiles                         // in parent; nil if there are none
 }
 
 // NewRetained returns a Retained of a process that has not run anything.
@@ -64,7 +67,7 @@ func (k *Retained) Close() error {
 	clear(k.rows)
 	clear(k.reports)
 	clear(k.made)
-	return nil
+	return k.files.close()
 }
 
 // holding describes what a process has retained, for the other processes of the next run.
@@ -201,11 +204,23 @@ func decodeHolding(p *plan.Plan, data []byte) (h holding, err error) {
 	return h, errors.Join(err, known(h.Ended...), known(h.Ends...))
 }
 
+// KeepFiles makes rows of queues that lie in files outlive the process. dir is a directory for these files,
+// of the processes of one job on this machine. The next run takes over what processes that have ended have
+// left there. It is called before the run.
+func (k *Retained) KeepFiles(dir string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.parent = dir
+}
+
 // begin is called when a run begins, which reports nothing of earlier runs unless it continues.
-func (k *Retained) begin() {
+func (k *Retained) begin(p *plan.Plan, env Env) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.keep = nil
+	if k.parent != "" && len(p.Queues) > 0 {
+		k.openFiles(p, env)
+	}
 }
 
 // abandon is called when functions of a run have not returned.
@@ -270,14 +285,8 @@ func (k *Retained) forgetUnknown(r *run) {
 		if t.vertex.Queue != "" || t.makesNothing() {
 			continue
 		}
-		for _, l := range t.links {
-			switch {
-			case l.operator == nil || l.node.Single:
-			case l.ended:
-				k.ends[l.node.ID] = k.ends[l.node.ID] || l.last
-			default:
-				unknown[l.node.ID] = true
-			}
+		for _, l := range k.noteEnds(t) {
+			unknown[l.node.ID] = true
 		}
 	}
 	for node := range unknown {
@@ -289,6 +298,21 @@ func (k *Retained) forgetUnknown(r *run) {
 			delete(k.rows, queue)
 		}
 	}
+}
+
+// noteEnds notes which operators of a subtask outside of queues have finished, and returns the others. mu is
+// held.
+func (k *Retained) noteEnds(t *subtask) (unknown []*link) {
+	for _, l := range t.links {
+		switch {
+		case l.operator == nil || l.node.Single:
+		case l.ended:
+			k.ends[l.node.ID] = k.ends[l.node.ID] || l.last
+		default:
+			unknown = append(unknown, l)
+		}
+	}
+	return unknown
 }
 
 // learnEnds notes which operators have finished in other processes, and which have emitted rows then.

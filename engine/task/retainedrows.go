@@ -3,13 +3,29 @@ package task
 import (
 	"github.com/apache/arrow/go/v15/arrow"
 
-	"github.com/superstep-ml/superstep/engine/columnar"
 	"github.com/superstep-ml/superstep/internal/arrowrows"
+	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/internal/mapped"
 )
 
 // keptRows are the rows of the inputs of a queue that a process has kept, by shard and then by data port. A
 // shard that is there has the rows of all data ports. Each batch has all rows of its shard and port.
-type keptRows map[int]map[int]arrow.Record
+type keptRows map[int]map[int]portRows
+
+// portRows are the rows of a shard and a data port, in memory or in a file, as KeptRows.
+type portRows struct {
+	batch  arrow.Record
+	file   *mapped.Region
+	memory int64
+}
+
+// bytes returns how many bytes of memory the rows take.
+func (rows portRows) bytes() int64 {
+	if rows.file != nil {
+		return rows.memory
+	}
+	return batch.Size(rows.batch)
+}
 
 // release releases the rows of the shards for which drop is true.
 func (rows keptRows) release(drop func(shard int) bool) {
@@ -17,8 +33,8 @@ func (rows keptRows) release(drop func(shard int) bool) {
 		if !drop(shard) {
 			continue
 		}
-		for _, batch := range ports {
-			batch.Release()
+		for _, held := range ports {
+			held.batch.Release()
 		}
 		delete(rows, shard)
 	}
@@ -26,11 +42,11 @@ func (rows keptRows) release(drop func(shard int) bool) {
 
 // keeper returns the function with which the loops of a queue say which rows are kept for the next run, or
 // nil if nothing is kept.
-func (k *Retained) keeper(queue string) func(port, shard int, rows columnar.Batch) {
+func (k *Retained) keeper(queue string) func(port, shard int, rows KeptRows) {
 	if k == nil {
 		return nil
 	}
-	return func(port, shard int, rows columnar.Batch) {
+	return func(port, shard int, rows KeptRows) {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		if k.rows[queue] == nil {
@@ -38,45 +54,45 @@ func (k *Retained) keeper(queue string) func(port, shard int, rows columnar.Batc
 		}
 		ports := k.rows[queue][shard]
 		if ports == nil {
-			ports = make(map[int]arrow.Record)
+			ports = make(map[int]portRows)
 			k.rows[queue][shard] = ports
 		}
-		if before := ports[port]; before != nil {
-			before.Release()
+		if before, there := ports[port]; there {
+			before.batch.Release()
 		}
-		rows.Retain()
-		ports[port] = arrowrows.Record(rows)
+		rows.Rows.Retain()
+		ports[port] = portRows{arrowrows.Record(rows.Rows), rows.File, rows.Memory}
 	}
 }
 
 // giver returns the function that gives the rows of the shards of a queue for which kept is true to its
 // loops, which own them from then on.
-func (k *Retained) giver(queue string, kept func(shard int) bool) func(port, shard int) (columnar.Batch, bool) {
-	return func(port, shard int) (columnar.Batch, bool) {
+func (k *Retained) giver(queue string, kept func(shard int) bool) func(port, shard int) (KeptRows, bool) {
+	return func(port, shard int) (KeptRows, bool) {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		ports := k.rows[queue][shard]
 		rows, there := ports[port]
 		if !there || !kept(shard) {
-			return columnar.Batch{}, false
+			return KeptRows{}, false
 		}
 		if delete(ports, port); len(ports) == 0 {
 			delete(k.rows[queue], shard)
 		}
-		return arrowrows.Batch(rows), true
+		return KeptRows{arrowrows.Batch(rows.batch), rows.file, rows.memory}, true
 	}
 }
 
-// borrow returns the rows of a data port of a shard, owned by the caller, and leaves them where they are. It
-// returns nil if they are not there.
-func (k *Retained) borrow(queue string, port, shard int) arrow.Record {
+// borrow returns the rows of a data port of a shard, whose batch is owned by the caller, and leaves them
+// where they are. It returns false if they are not there.
+func (k *Retained) borrow(queue string, port, shard int) (portRows, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	rows := k.rows[queue][shard][port]
-	if rows != nil {
-		rows.Retain()
+	rows, there := k.rows[queue][shard][port]
+	if there {
+		rows.batch.Retain()
 	}
-	return rows
+	return rows, there
 }
 
 // counted returns how many rows a queue has in the shards for which in is true, over all data ports.
@@ -89,7 +105,7 @@ func (k *Retained) counted(queue string, in func(shard int) bool) (n int64) {
 	for shard, ports := range k.rows[queue] {
 		for _, rows := range ports {
 			if in(shard) {
-				n += rows.NumRows()
+				n += rows.batch.NumRows()
 			}
 		}
 	}

@@ -32,18 +32,20 @@ func newScratch(parent string) (*scratch, error) {
 		parent = os.TempDir()
 	}
 	s := &scratch{}
-	if err := s.make(parent); err != nil {
+	err := s.makeParent(parent)
+	if err == nil {
+		sweep(parent)
+		err = s.make(parent)
+	}
+	if err != nil {
 		s.removeMade()
 		return nil, fmt.Errorf("make a directory for temporary files in %s: %w; choose another spill directory", parent, err)
 	}
 	return s, nil
 }
 
+// make makes the directory in parent, which exists.
 func (s *scratch) make(parent string) error {
-	if err := s.makeParent(parent); err != nil {
-		return err
-	}
-	sweep(parent)
 	// This may have to be repeated: a sweep of another process may take the lock file between its
 	// creation and its locking, and another run that made the parent may remove the parent.
 	for range 100 {

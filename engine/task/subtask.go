@@ -92,7 +92,13 @@ func (t *subtask) guarded(f func() error) {
 }
 
 // drive is the body of subtasks outside of queues.
-func (t *subtask) drive() error { return t.turn(t.work) }
+func (t *subtask) drive() error {
+	err := t.turn(t.work)
+	if err == nil {
+		t.run.env.Retained.subtaskEnded(t)
+	}
+	return err
+}
 
 // work reads the inputs and calls the operators of the chain.
 func (t *subtask) work() error {

@@ -71,7 +71,7 @@ func newWorker(p *plan.Plan, g *plan.Graph, bind Bindings, env Env, part Part) (
 		hosts: part.hosts(), progress: make([]vertexProgress, len(p.Vertices)),
 	}
 	if env.Retained != nil {
-		env.Retained.begin()
+		env.Retained.begin(p, env.withDefaults())
 	}
 	scratch, err := newScratch(env.SpillDir)
 	if err != nil {

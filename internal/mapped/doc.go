@@ -25,4 +25,9 @@
 // the fault into a panic of the goroutine; Verify returns it as an error. The file's name is
 // removed once the file is mapped, so no other program can change or truncate it, and the file does
 // not outlive a process that is killed.
+//
+// # Files that outlive a process
+//
+// Files of NewNamed keep their names. Region.Layout says where the rows are in them, and Reopened maps
+// them in another process, which verifies them first.
 package mapped

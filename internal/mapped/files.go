@@ -13,8 +13,9 @@ import (
 // the number of mappings of a process (vm.max_map_count), and because a mapping takes at least a
 // page of the disk. Files is safe for concurrent use.
 type Files struct {
-	on  disk.FS
-	dir string
+	on    disk.FS
+	dir   string
+	named bool // files keep their names until they are unmapped
 
 	mu     sync.Mutex
 	shared *mapping // the mapping that small parts are taken from, nil at first
@@ -30,6 +31,14 @@ const (
 
 // NewFiles returns a Files that creates its files in the directory dir of the file system on.
 func NewFiles(on disk.FS, dir string) *Files { return &Files{on: on, dir: dir, next: leastShared} }
+
+// NewNamed returns a Files whose files keep their names until the last region of each is released, so that
+// another process can map them if this one ends before. The directory must be of this process alone.
+func NewNamed(on disk.FS, dir string) *Files {
+	f := NewFiles(on, dir)
+	f.named = true
+	return f
+}
 
 // part returns a part of at least n bytes: a mapping of its own, or a piece of the shared mapping.
 func (f *Files) part(n int64) (part, error) {
@@ -85,13 +94,14 @@ func (f *Files) drop() {
 
 // mapping is a mapped file.
 type mapping struct {
-	name  string // the file's former name, for errors
+	name  string  // the file's name, or its former name, for errors
+	on    disk.FS // where the name is removed when the file is unmapped; nil if it has none
 	data  []byte
 	users atomic.Int64 // number of parts, plus 1 while the mapping is Files.shared
 }
 
 func (f *Files) newMapping(n int64) (*mapping, error) {
-	m, err := mapNew(f.on, f.dir, n)
+	m, err := mapNew(f.on, f.dir, n, f.named)
 	if err != nil {
 		return nil, err
 	}
@@ -104,6 +114,9 @@ func (m *mapping) release() {
 	if m.users.Add(-1) == 0 {
 		live.Remove(m.data)
 		unmap(m.data)
+		if m.on != nil {
+			_ = m.on.Remove(m.name) // otherwise it is removed with its directory
+		}
 	}
 }
 

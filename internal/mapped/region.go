@@ -34,6 +34,8 @@ type Region struct {
 	parts []part
 	free  []byte       // unused bytes of the last part
 	held  atomic.Int64 // number of buffers in use, plus 1 until Hold returns or Release is called
+
+	released func() // called before the memory is freed; nil if there is nothing to do
 }
 
 // part is a whole mapping, or a piece of a mapping that several regions share.
@@ -154,7 +156,7 @@ func (r *Region) recovered(err *error) {
 	case noRoom:
 		*err = p.err
 	case interface{ Addr() uintptr }: // a memory fault
-		i := slices.IndexFunc(r.parts, func(own part) bool { return own.contains(p.Addr()) })
+		i := r.partAt(p.Addr())
 		if i < 0 {
 			panic(p)
 		}
@@ -228,6 +230,9 @@ func (r *Region) release() {
 }
 
 func (r *Region) unmap() {
+	if r.released != nil {
+		r.released()
+	}
 	for _, p := range r.parts {
 		p.of.release()
 	}
@@ -251,6 +256,31 @@ func (r *Region) Verify() error {
 		}
 	}
 	return nil
+}
+
+// Read calls f, which reads the batch or the bytes. A page of the region that cannot be read makes f fail
+// with an error that names the file.
+func (r *Region) Read(f func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		switch p := recover().(type) {
+		case nil:
+		case interface{ Addr() uintptr }: // a memory fault
+			i := r.partAt(p.Addr())
+			if i < 0 {
+				panic(p)
+			}
+			err = r.parts[i].damaged(fmt.Errorf("some cannot be read (%v)", p))
+		default:
+			panic(p)
+		}
+	}()
+	return f()
+}
+
+// partAt returns the index of the part with an address, or -1.
+func (r *Region) partAt(address uintptr) int {
+	return slices.IndexFunc(r.parts, func(own part) bool { return own.contains(address) })
 }
 
 func (p *part) verify() (err error) {

@@ -71,7 +71,10 @@ type Deployment struct {
 	// StateDir is the directory for files with states of the job's queues, in which workers of earlier
 	// attempts may have left some; "" if there is none. The task manager sets it, and removes it after
 	// the job.
-	StateDir   string     `msgpack:"state_dir,omitempty"`
+	StateDir string `msgpack:"state_dir,omitempty"`
+	// RowsDir is a directory of the job on this machine for rows in files that outlive the worker; "" if
+	// there is none. The task manager removes it.
+	RowsDir    string     `msgpack:"rows_dir,omitempty"`
 	Credential Credential `msgpack:"credential"`
 	// Resume says that the attempt continues from the job's newest checkpoint, if there is one.
 	Resume bool `msgpack:"resume,omitempty"`
