@@ -74,12 +74,13 @@ func (c *workerCopies) files() *copies.Files {
 	return &copies.Files{Dir: d.StateDir, Job: string(d.Job), Attempt: d.Attempt, Logger: c.job.logger.Named("copies")}
 }
 
-// readFiles reads the states that the process of an earlier attempt has left in files. A process that was
-// kept has newer ones.
+// readFiles reads the states that the process of an earlier attempt has left in files. It does that once in a
+// process, as the states that the process keeps from then on are newer.
 func (c *workerCopies) readFiles() {
-	if c == nil || c.job.worker.attempts > 1 {
+	if c == nil || c.job.worker.filesRead {
 		return
 	}
+	c.job.worker.filesRead = true
 	if f := c.files(); f != nil {
 		f.Read(c.job.worker.copies)
 	}
