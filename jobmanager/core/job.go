@@ -50,7 +50,6 @@ type job struct {
 	overlaps    bool          // a worker has said that an attempt may begin while workers of the one before still run
 	awaitsHeld  bool          // a former job manager started the attempt, and not all workers have said again what they have kept
 	kept        []keptProcess // processes of ended workers that wait for the next attempt
-	alone       string        // ID of the task manager that had all slots of the last attempt that had only one; "" if none had
 	computed    bool          // all workers have finished, so the job is not restarted any more
 	unwanted    bool          // a cancellation was requested while the core looked for a cause, so the job is not restarted any more
 

@@ -72,9 +72,6 @@ type Request struct {
 	// slots of the job that the process had. Was is the number of all slots that the job had then.
 	Kept map[string]wire.SlotRange
 	Was  int
-	// Files is the ID of a task manager with files of states of the job, whose slots the job gets
-	// first; "" if there is none. It does not matter if there are kept processes.
-	Files string
 }
 
 // fits reports whether the slots of an offer can be used for the request.
@@ -173,7 +170,7 @@ func named(names []string) string {
 
 // Place chooses slots for request r among the offers. If there are not enough free slots, it
 // returns a Shortage. It uses slots of avoided task managers only if the others do not have
-// enough, and those of the task manager with files first. It is a pure function. The share of each task manager does not depend on the order of
+// enough. It is a pure function. The share of each task manager does not depend on the order of
 // the offers. Each task manager gets at most one worker, with a contiguous range of the job's
 // slots. Workers are numbered in the order of the names of their task managers. If the job has kept
 // processes, placeSurvivors chooses the slots, and arrange the numbers.
@@ -190,21 +187,8 @@ func Place(offers []Offer, r Request) ([]Share, *Shortage) {
 	slices.SortFunc(fit, func(a, b int) int { return byRoom(offers[a], offers[b]) })
 	taken := make([]int, len(offers))
 	parts := byAvoidance(offers, fit)
-	files, others := r.withFiles(offers, parts[0])
-	choose(offers, [][]int{files, others, parts[1]}, r.Policy, r.Slots, taken)
+	choose(offers, parts[:], r.Policy, r.Slots, taken)
 	return shares(offers, fit, taken, r), nil
-}
-
-// withFiles divides the indices of offers into that of the task manager with files, and the others.
-func (r *Request) withFiles(offers []Offer, fit []int) (files, others []int) {
-	for _, i := range fit {
-		if r.Files != "" && offers[i].ID == r.Files {
-			files = append(files, i)
-		} else {
-			others = append(others, i)
-		}
-	}
-	return files, others
 }
 
 // choose takes slots of offers by a policy: those of the first part first, and of each later part if the

@@ -208,9 +208,6 @@ func (c *Core) noteLost(j *job, f *wire.Failure) {
 func (c *Core) restart(j *job, f *wire.Failure, delay time.Duration) {
 	now := c.clock.Counted()
 	j.move = nil
-	if j.running() == 1 && len(j.workers) > 0 {
-		j.alone = j.workers[0].taskManager.ID
-	}
 	c.moveJob(j, jobLost, "")
 	c.noteLost(j, f)
 	j.restartAt = now + delay

@@ -131,9 +131,6 @@ func (c *Core) request(j *job) Request {
 	r := Request{Platform: j.spec.Platform, Policy: c.config.Policy}
 	r.Slots, r.Most = j.wants()
 	r.setKept(j.kept)
-	if n := c.taskManagers[j.alone]; n != nil && slices.Contains(n.states, j.info.ID) {
-		r.Files = n.ID
-	}
 	if j.spec.Resident {
 		r.Executable = j.spec.Artifact
 	}

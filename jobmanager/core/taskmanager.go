@@ -31,7 +31,6 @@ type taskManager struct {
 	used          int        // number of slots in use
 	workers       map[wire.WorkerRef]*worker
 	beats         uint64
-	states        []wire.JobID // jobs of which it has files with states, as its last heartbeat says
 }
 
 // offer returns the offer of the slots of task manager n.
@@ -260,7 +259,6 @@ func (c *Core) heartbeat(e Heartbeat) {
 	c.send(n, wire.ToTaskManager{Ack: &wire.Ack{Number: e.Number, Over: c.over(e.States)}})
 	c.setAiling(n, e.Ailing)
 	c.listedKept(n, e.Kept, false)
-	n.states = e.States
 	n.beats++
 	known := 0
 	for _, ref := range e.Running {
