@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -30,6 +31,7 @@ const (
 type memorySaves struct {
 	running map[string]bool      // queues that have done a superstep, and not their last
 	awaited map[string]bool      // queues whose state is to be copied; true when that has begun
+	asked   map[string]bool      // queues that the open requests await, or have awaited
 	ahead   map[string]bool      // queues that have done a superstep after their last copy, while a request is open
 	again   bool                 // queues that were ahead are awaited once more
 	unsaved map[string]error     // why the state of a queue cannot be saved, so that requests are refused
@@ -52,11 +54,15 @@ func (c *workerCopies) saveNow(done func(states []copies.State, err error)) erro
 	if err := s.refuses(); err != nil {
 		return err
 	}
+	if s.open == 0 {
+		clear(s.asked)
+	}
 	s.open++
 	s.failed, s.again = nil, false
 	clear(s.ahead)
 	clear(s.blocked)
 	for queue := range s.running {
+		s.asked[queue] = true
 		if _, known := s.awaited[queue]; !known {
 			s.awaited[queue] = false
 		}
@@ -95,7 +101,26 @@ func (c *workerCopies) gather() ([]copies.State, error) {
 	}
 	ctx, cancel := context.WithTimeoutCause(c.context, gatherLimit, fmt.Errorf("not all workers have them after %s", gatherLimit))
 	defer cancel()
-	return c.exchange.Gather(ctx, origin.IsReport) // a report comes from some workers long before others
+	states, err := c.exchange.Gather(ctx, origin.IsReport) // a report comes from some workers long before others
+	if err != nil {
+		return nil, err
+	}
+	return states, c.void()
+}
+
+var errVoid = errors.New("a worker had no memory for its part of it, or could not make it, as the log of that worker says: if it is the memory, give the job more with --memory")
+
+// void returns an error if the newest state of a queue that was asked for has come to nothing, as the next attempt
+// would do supersteps again.
+func (c *workerCopies) void() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, queue := range slices.Sorted(maps.Keys(c.saves.asked)) {
+		if c.exchange.Voided(queue) {
+			return unsavedState(queue, errVoid)
+		}
+	}
+	return nil
 }
 
 // waits reports whether the state of a queue is awaited, and returns a channel that is closed when that
@@ -197,7 +222,7 @@ func (s *memorySaves) awaitAhead() {
 	s.again = true
 	for queue := range s.ahead {
 		if s.running[queue] {
-			s.awaited[queue] = false
+			s.awaited[queue], s.asked[queue] = false, true
 		}
 	}
 }

@@ -23,7 +23,8 @@ type answered struct {
 }
 
 // jobOfOneWorker returns a job that copies states and has one worker, and a function that asks for them.
-func jobOfOneWorker(t *testing.T) (*workerJob, func() <-chan answered) {
+// room is as in copies.Config; there is at most one.
+func jobOfOneWorker(t *testing.T, room ...func(int64) bool) (*workerJob, func() <-chan answered) {
 	environment, _ := fakeEnv(&fakePart{})
 	d := deployment(wire.JobSpec{}, 0, 1).Deployment
 	d.Keep = true
@@ -33,7 +34,11 @@ func jobOfOneWorker(t *testing.T) (*workerJob, func() <-chan answered) {
 	require.ErrorIs(t, c.saveNow(nil), errRunEnded, "the attempt has not started")
 	port, err := peerlink.Listen(peerlink.Config{Job: "test", Secret: []byte("secret of the test")})
 	require.NoError(t, err)
-	c.exchange, err = copies.New(copies.Config{Port: port, Workers: 1, Store: j.worker.copies})
+	config := copies.Config{Port: port, Workers: 1, Store: j.worker.copies}
+	for _, r := range room {
+		config.Room = r
+	}
+	c.exchange, err = copies.New(config)
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		c.close()
@@ -44,6 +49,11 @@ func jobOfOneWorker(t *testing.T) (*workerJob, func() <-chan answered) {
 		require.NoError(t, c.saveNow(func(states []copies.State, err error) { got <- answered{states, err} }))
 		return got
 	}
+}
+
+// savedOfOne returns a state of a queue that has one subtask.
+func savedOfOne(step int, last bool) *task.Saved {
+	return &task.Saved{Cut: task.Cut{Step: step, Last: last, Parts: make([]task.CutPart, 1)}, Here: sharding.Range{Hi: 1}, Subtasks: 1}
 }
 
 // TestStatesOnRequest requires that a worker without others keeps no states but those that it is asked
@@ -58,7 +68,7 @@ func TestStatesOnRequest(t *testing.T) {
 		return due
 	}
 	save := func(queue string, step int, last bool) copies.State {
-		c.share(queue, &task.Saved{Cut: task.Cut{Step: step, Last: last, Parts: make([]task.CutPart, 1)}, Here: sharding.Range{Hi: 1}, Subtasks: 1})
+		c.share(queue, savedOfOne(step, last))
 		require.NoError(t, c.exchange.Await(t.Context(), queue))
 		return copies.State{Queue: queue, Superstep: step, Ended: last, Of: 2}
 	}
@@ -115,6 +125,55 @@ func TestStatesThatCannotBeSaved(t *testing.T) {
 	require.NoError(t, (<-ask()).err)
 	j.copies.opened("b")
 	require.EqualError(t, j.copies.saveNow(nil), `the state of queue "b" cannot be saved: AddNew has fields and no snapshot`)
+}
+
+// TestStatesWithoutRoom requires that a request fails if there is no memory for a copy of a state that it asks
+// for, as supersteps would be done again. The next request must have an answer again when there is.
+func TestStatesWithoutRoom(t *testing.T) {
+	full := true
+	j, ask := jobOfOneWorker(t, func(int64) bool { return !full })
+	c := j.copies
+	save := func(step int, last bool) {
+		c.share("a", savedOfOne(step, last))
+		require.NoError(t, c.exchange.Await(t.Context(), "a"))
+	}
+	c.decide("a", 1)
+	got := ask()
+	due, _ := c.decide("a", 2)
+	require.True(t, due)
+	save(2, false)
+	require.ErrorContains(t, (<-got).err, `the state of queue "a" cannot be saved: a worker had no memory for its part`)
+
+	full = false
+	got = ask()
+	due, _ = c.decide("a", 3)
+	require.True(t, due)
+	save(3, false)
+	complete := copies.State{Queue: "a", Superstep: 3, Of: 2}
+	require.Equal(t, answered{states: []copies.State{complete}}, <-got)
+
+	full = true
+	got = ask()
+	save(4, true)
+	require.ErrorContains(t, (<-got).err, "no memory")
+	require.Equal(t, answered{states: []copies.State{complete}}, <-ask(), "nothing is asked of a queue that has ended")
+}
+
+// TestRoomOnRequest requires that worker 0 has room for a state that is asked for, whatever the budget, and not for
+// others.
+func TestRoomOnRequest(t *testing.T) {
+	j, ask := jobOfOneWorker(t)
+	c := j.copies
+	c.budgetOf(1000)
+	require.True(t, c.room(1000))
+	require.False(t, c.room(1001))
+	c.decide("a", 1)
+	got := ask()
+	require.True(t, c.room(1001))
+	c.decide("a", 2)
+	c.share("a", savedOfOne(2, false))
+	require.NoError(t, (<-got).err)
+	require.False(t, c.room(1001))
 }
 
 // TestRequiredOfOneWorker requires that with --checkpoint require a worker without others saves the state of

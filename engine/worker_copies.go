@@ -41,7 +41,8 @@ func (j *workerJob) newCopies() *workerCopies {
 		return nil
 	}
 	c := &workerCopies{job: j, from: make(map[string]*task.Cut), paces: make(map[string]*copyPace)}
-	c.saves.running, c.saves.awaited, c.saves.ahead = make(map[string]bool), make(map[string]bool), make(map[string]bool)
+	c.saves.running, c.saves.awaited = make(map[string]bool), make(map[string]bool)
+	c.saves.asked, c.saves.ahead = make(map[string]bool), make(map[string]bool)
 	c.saves.unsaved, c.saves.blocked = make(map[string]error), make(map[string]time.Time)
 	c.context, c.cancel = context.WithCancel(context.Background())
 	return c
@@ -73,12 +74,13 @@ func (c *workerCopies) files() *copies.Files {
 	return &copies.Files{Dir: d.StateDir, Job: string(d.Job), Attempt: d.Attempt, Logger: c.job.logger.Named("copies")}
 }
 
-// readFiles reads the states that the process of an earlier attempt has left in files. A process that was
-// kept has newer ones.
+// readFiles reads the states that the process of an earlier attempt has left in files. It does that once in a
+// process, as the states that the process keeps from then on are newer.
 func (c *workerCopies) readFiles() {
-	if c == nil || c.job.worker.attempts > 1 {
+	if c == nil || c.job.worker.filesRead {
 		return
 	}
+	c.job.worker.filesRead = true
 	if f := c.files(); f != nil {
 		f.Read(c.job.worker.copies)
 	}
@@ -166,8 +168,16 @@ func (c *workerCopies) budgetOf(memory int64) *task.Budget {
 	return c.budget
 }
 
-// room reports whether the copies may take so many bytes more.
-func (c *workerCopies) room(bytes int64) bool { return c.budget == nil || c.budget.RoomBeside(bytes) }
+// room reports whether the copies may take so many bytes more. A state that was asked for takes what it
+// needs, as the attempt usually ends after it. Only worker 0 knows of that.
+func (c *workerCopies) room(bytes int64) bool {
+	if c.budget == nil || c.budget.RoomBeside(bytes) {
+		return true
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.saves.open > 0
+}
 
 // close ends the copying.
 func (c *workerCopies) close() {

@@ -181,3 +181,23 @@ func TestCopiesCountInTheBudget(t *testing.T) {
 	require.True(t, c.room(1000-held))
 	require.False(t, c.room(1001-held))
 }
+
+// TestFilesAreReadOnce requires that a process reads the states in files when its worker is ready for the first time,
+// which may be in a later attempt than its first. What it keeps from then on is newer.
+func TestFilesAreReadOnce(t *testing.T) {
+	j, _ := jobOfOneWorker(t)
+	j.deployment.StateDir, j.deployment.Attempt = t.TempDir(), 3
+	s := copies.State{Queue: "means", Superstep: 4, Of: 1}
+	store := &copies.Store{}
+	require.NoError(t, store.Put(s, 0, []byte("means after superstep 4")))
+	files := copies.Files{Dir: j.deployment.StateDir, Job: string(j.deployment.Job), Attempt: 1, Logger: hclog.NewNullLogger()}
+	files.Write(t.Context(), store, s)
+
+	j.logger, j.worker.attempts = hclog.NewNullLogger(), 2 // the first ended before its worker was ready
+	j.copies.readFiles()
+	require.Equal(t, store.Held(), j.worker.copies.Held())
+
+	j.worker.copies = &copies.Store{}
+	j.copies.readFiles()
+	require.Empty(t, j.worker.copies.Held())
+}

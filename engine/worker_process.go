@@ -32,6 +32,8 @@ type workerProcess struct {
 	attempts int           // number of attempts that were deployed here
 	retained *task.Retained
 	copies   *copies.Store
+
+	filesRead bool // a worker was ready, and has read the states in files that earlier processes have left
 }
 
 // newWorkerProcess begins to send heartbeats.

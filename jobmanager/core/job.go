@@ -87,12 +87,12 @@ func (c *Core) moveJob(j *job, e jobEvent, detail string) bool {
 	if !ok {
 		return false
 	}
+	if c.inLine(j) {
+		j.queued, c.rethink = false, true
+	}
 	j.info.State, j.info.Detail = next, detail
 	if next != wire.JobRunning {
 		c.dropSaves(j)
-	}
-	if j.queued {
-		j.queued, c.rethink = false, true
 	}
 	j.since = c.clock.Counted()
 	return true
