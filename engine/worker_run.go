@@ -203,7 +203,10 @@ func (w *worker) fail(err error) {
 		w.failure, w.cause, w.left = f, err, w.left || adds(err)
 		return
 	}
-	w.failed = w.failed || f.Kind == wire.UserFailure
+	if f.Kind == wire.UserFailure && w.job != nil {
+		w.failed = true
+		w.job.logger.Info("code of the job has failed after the attempt had ended, so the process is not kept for the next one", "error", err)
+	}
 	if adds(err) {
 		w.left = true
 		w.failure.Message = clipMessage(w.failure.Message + "; " + f.Message)

@@ -360,16 +360,21 @@ func (w *worker) end() {
 	if !w.mayStay {
 		w.rows.end(w.ref.Job)
 	}
-	f := w.failure
+	f, how := w.failure, []any(nil)
+	if w.exit != nil {
+		how = append(how, "exit code", w.exit.Code)
+		if w.exit.Signal != "" {
+			how = append(how, "signal", w.exit.Signal)
+		}
+	}
 	if f != nil {
 		f = w.withOrigin(f)
 		if w.exit != nil {
 			f.ExitCode, f.Signal = w.exit.Code, w.exit.Signal
 		}
-		w.log.Info("worker ended", "failure", f.Message)
-	} else {
-		w.log.Info("worker ended")
+		how = append(how, "failure", f.Message)
 	}
+	w.log.Info("worker ended", how...)
 	w.freed.Store(true)
 	w.outbox.Put(wire.WorkerEvent{WorkerRef: w.ref, Ended: &wire.Ended{Failure: f, Crashed: w.crashed}})
 }

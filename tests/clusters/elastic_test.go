@@ -147,8 +147,9 @@ func TestElasticInMemory(t *testing.T) {
 		times[line]++
 	}
 	require.Len(t, times, 2000)
+	logs := m.client("logs", id).Stdout
 	for line, n := range times {
-		require.Equal(t, 1, n, "row %s must be made once", strings.TrimSpace(line))
+		require.Equal(t, 1, n, "row %s must be made once:\n%s", strings.TrimSpace(line), logs)
 	}
 }
 
