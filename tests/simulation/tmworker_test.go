@@ -359,9 +359,10 @@ func (m *taskManager) makeRoom(free int) {
 		for _, k := range m.kept {
 			n += k.slots
 		}
-		if n <= free {
+		first := slices.IndexFunc(m.kept, func(k *keptChild) bool { return k.slots > 0 })
+		if first < 0 || n <= free {
 			return
 		}
-		m.kept[slices.IndexFunc(m.kept, func(k *keptChild) bool { return k.slots > 0 })].end(false)
+		m.kept[first].end(false)
 	}
 }
