@@ -262,8 +262,8 @@ func (d *disrupted) signal(sig syscall.Signal) error {
 	return errors.New("there is no worker")
 }
 
-// taskManager returns the task manager that is drained in this round.
+// taskManager returns the task manager that is drained in this round. Workers without slots come last.
 func (d *disrupted) taskManager() string {
-	d.drained = d.job.Workers[d.round%len(d.job.Workers)].TaskManager
+	d.drained = d.job.Workers[d.round%recoverWorkers].TaskManager
 	return d.drained
 }

@@ -68,7 +68,7 @@ func (b *Budget) ofJob(n int64) int64 {
 
 // TryReserve reserves n bytes if they fit, and reports whether they do.
 //
-// What others hold beside it, see Beside, leaves less for it: the caller can do without the bytes.
+// What others hold beside the budget counts against the limit (Beside), as the caller can do without the bytes.
 func (b *Budget) TryReserve(n int64) bool { return b.reserve(n, true) }
 
 // reserve is TryReserve, if beside is true. Otherwise it ignores what others hold.
@@ -209,7 +209,7 @@ func (b *Budget) Beside(bytes func() int64) { b.beside = bytes }
 // besideShare is the part of the limit that others may hold in any case, as rows may fill the rest.
 const besideShare = 8
 
-// RoomBeside reports whether others may hold n more bytes: if these bytes are free, and if all that they
+// RoomBeside reports whether others may hold n more bytes: if these bytes are free, or if all that they would
 // hold together is at most an eighth of the limit.
 func (b *Budget) RoomBeside(n int64) bool {
 	return b.beside() <= max(b.limit/besideShare, b.limit-b.used.Load())-n
