@@ -22,6 +22,7 @@ const (
 	recoverWorkers  = 4
 	recoverClusters = 100
 	undisturbed     = 3 * time.Second // time for which the job runs after each recovery
+	lookAgain       = time.Second     // time between two looks at it: each starts a process beside it
 	recoverLimit    = 2 * time.Minute
 )
 
@@ -231,7 +232,7 @@ func (d *disrupted) await(ctx context.Context, done func() bool) error {
 		}
 		d.job = now
 		select {
-		case <-time.After(50 * time.Millisecond):
+		case <-time.After(lookAgain):
 		case <-ctx.Done():
 		}
 		return done(), nil
