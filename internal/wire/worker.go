@@ -128,10 +128,29 @@ type Commit struct {
 }
 
 // Save is the command for worker 0 to make a checkpoint now, and to copy it to Place unless that is
-// "". Requests have numbers, as a command may be repeated.
+// "". Requests have numbers, as a command may be repeated. If Precopy is not nil, rows are copied first.
 type Save struct {
-	Request int    `msgpack:"request"`
-	Place   string `msgpack:"place,omitempty"`
+	Request int      `msgpack:"request"`
+	Place   string   `msgpack:"place,omitempty"`
+	Precopy *Precopy `msgpack:"precopy,omitempty"`
+}
+
+// Precopy says which slots processes of a job are to have in its next attempt. Worker 0 has each of them copy
+// the rows of its shards from the workers that have these, while supersteps go on. It then makes the
+// checkpoint. What has not been copied Within this time moves when the next attempt begins. (Live migration of
+// virtual machines copies memory in the same way: Clark et al., NSDI 2005.)
+type Precopy struct {
+	Of     int           `msgpack:"of"` // number of slots of the next attempt
+	Within time.Duration `msgpack:"within"`
+	To     []PrecopyTo   `msgpack:"to"`
+}
+
+// PrecopyTo is a process that gets rows: a worker with slots of the current attempt, or one that has been
+// deployed behind them, without slots, and is ready. That one is reached at Address.
+type PrecopyTo struct {
+	Worker  int       `msgpack:"worker"`
+	Address string    `msgpack:"address,omitempty"`
+	Slots   SlotRange `msgpack:"slots"` // of the next attempt
 }
 
 // Saved is the answer to Save. It has the number of the checkpoint and the supersteps of its queues.
