@@ -67,7 +67,7 @@ func (c *Core) askToLeave(j *job, cause string, by time.Duration) {
 	case j.info.State == wire.JobDeploying: // nothing is lost
 		c.moveAway(j)
 	case !asked && c.canGoOn(j):
-		c.askToSave(j, "", 0)
+		c.askToMove(j)
 	case !asked && j.remembers():
 		m.again = c.clock.Counted() + c.config.ScaleInterval
 	}
@@ -120,6 +120,7 @@ func (c *Core) movable(j *job, failed, gained bool) {
 		j.move = j.scaleTo(to)
 		c.moveAway(j)
 	case !j.saves() && (failed || !c.canGoOn(j)):
+		c.endPrecopy(j)
 		m.again = c.clock.Counted() + c.config.ScaleInterval
 	default:
 		c.moveAway(j)
@@ -160,6 +161,6 @@ func (c *Core) askAgain(j *job) {
 		j.move = nil
 	case c.canGoOn(j):
 		j.move.again = 0
-		c.askToSave(j, "", 0)
+		c.askToMove(j)
 	}
 }

@@ -620,7 +620,14 @@ func messageText(m wire.ToTaskManager) string {
 	case w.Commit != nil:
 		return fmt.Sprintf("%s commit%s", w.WorkerRef, outcomesText(w.Commit.Outcomes))
 	case w.Save != nil:
-		return fmt.Sprintf("%s save, request %d, place %q", w.WorkerRef, w.Save.Request-firstSave(storyBegin), w.Save.Place)
+		text := fmt.Sprintf("%s save, request %d, place %q", w.WorkerRef, w.Save.Request-firstSave(storyBegin), w.Save.Place)
+		if p := w.Save.Precopy; p != nil {
+			text += fmt.Sprintf(", rows for %d slots within %s:", p.Of, p.Within)
+			for _, to := range p.To {
+				text += fmt.Sprintf(" %d%s has %d to %d", to.Worker, to.Address, to.Slots.Lo, to.Slots.Hi)
+			}
+		}
+		return text
 	case w.Cancel != nil:
 		return fmt.Sprintf("%s cancel%s: %s", w.WorkerRef, map[bool]string{true: " and keep"}[w.Cancel.Keep], w.Cancel.Reason)
 	case w.Exit != nil:
