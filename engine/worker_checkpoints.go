@@ -116,6 +116,13 @@ func (w *worker) save(m *wire.Save) {
 	case known: // the answer will come
 	case w.state != workerlife.Running:
 		refuse("the worker does not run")
+	case m.Precopy != nil && w.job.precopy != nil:
+		w.saves.sending.Go(func() {
+			w.job.precopy.direct(w.context, m.Precopy)
+			if err := w.job.saveNow(m, w.answerSave); err != nil {
+				w.answerSave(&wire.Saved{Request: m.Request, Failure: err.Error()})
+			}
+		})
 	default:
 		if err := w.job.saveNow(m, w.answerSave); err != nil {
 			refuse(err.Error())

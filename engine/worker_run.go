@@ -120,6 +120,7 @@ type workOutcome struct {
 // abandon ends the work that is under way. It is only for tests, in which exit has returned.
 func (w *worker) abandon() {
 	w.cancel(errTaskManagerGone)
+	w.saves.sending.Wait()
 	if w.busy {
 		<-w.work
 		w.busy = false
