@@ -107,23 +107,20 @@ func (l *line) ask(ctx context.Context, queue string, shard int) (o offer, bytes
 }
 
 // receive says that the rows of an offer are wanted, and receives them. The caller owns them.
-func (n *Node) receive(l *line, o offer) (ports map[int]arrow.Record, err error) {
-	ports = make(map[int]arrow.Record)
-	defer func() {
+func (n *Node) receive(l *line, o offer) (map[int]arrow.Record, error) {
+	if err := l.w.send(kindGo, nil); err != nil {
+		return nil, err
+	}
+	ports := make(map[int]arrow.Record)
+	for _, p := range o.Ports {
+		rows, err := n.receivePort(l, p)
 		if err != nil {
 			for _, rows := range ports {
 				rows.Release()
 			}
-		}
-	}()
-	if err := l.w.send(kindGo, nil); err != nil {
-		return nil, err
-	}
-	for _, p := range o.Ports {
-		if ports[p.Port], err = n.receivePort(l, p); err != nil {
-			delete(ports, p.Port)
 			return nil, fmt.Errorf("input %d: %w", p.Port, err)
 		}
+		ports[p.Port] = rows
 	}
 	return ports, nil
 }
