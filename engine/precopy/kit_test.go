@@ -14,7 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/superstep-ml/superstep/engine/columnar"
 	"github.com/superstep-ml/superstep/engine/task"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/internal/peerlink"
 )
@@ -58,7 +60,7 @@ type store struct {
 
 	mu    sync.Mutex
 	room  int64
-	taken map[place]map[int]arrow.Record
+	taken map[place]map[int]columnar.Batch
 }
 
 const pieceRows = 100
@@ -76,7 +78,7 @@ func (s *store) Offer(queue string, shard int) (sizes []task.PortSize) {
 	return sizes
 }
 
-func (s *store) Give(queue string, port, shard int, give func(rows arrow.Record) error) error {
+func (s *store) Give(queue string, port, shard int, give func(rows columnar.Batch) error) error {
 	rows := rowsOf(s.mem, queue, port, shard, s.sizes[place{queue, shard}])
 	defer rows.Release()
 	piece := 0
@@ -86,7 +88,7 @@ func (s *store) Give(queue string, port, shard int, give func(rows arrow.Record)
 			err = s.give(queue, port, shard, piece)
 		}
 		if err == nil {
-			err = give(part)
+			err = give(arrowrows.Batch(part))
 		}
 		part.Release()
 		if err != nil {
@@ -95,7 +97,7 @@ func (s *store) Give(queue string, port, shard int, give func(rows arrow.Record)
 		piece++
 	}
 	if piece == 0 {
-		return give(rows)
+		return give(arrowrows.Batch(rows))
 	}
 	return nil
 }
@@ -122,7 +124,7 @@ func (s *store) LeaveAhead(bytes int64) {
 	s.room += bytes
 }
 
-func (s *store) AddAhead(queue string, shard int, ports map[int]arrow.Record, reserved int64) error {
+func (s *store) AddAhead(queue string, shard int, ports map[int]columnar.Batch, reserved int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.room += reserved
@@ -132,7 +134,7 @@ func (s *store) AddAhead(queue string, shard int, ports map[int]arrow.Record, re
 	}
 	s.taken[at] = ports
 	for _, rows := range ports {
-		s.room -= batch.Size(rows)
+		s.room -= batch.Size(arrowrows.Record(rows))
 	}
 	return nil
 }
@@ -149,22 +151,10 @@ func (s *store) DropAhead(wanted func(queue string, shard int) bool) {
 
 func (s *store) drop(at place) {
 	for _, rows := range s.taken[at] {
-		s.room += batch.Size(rows)
+		s.room += batch.Size(arrowrows.Record(rows))
 		rows.Release()
 	}
 	delete(s.taken, at)
-}
-
-// shards returns the shards of a queue that were taken.
-func (s *store) shards(queue string) (n int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for at := range s.taken {
-		if at.queue == queue {
-			n++
-		}
-	}
-	return n
 }
 
 const roomOfStore = 1 << 30
@@ -192,7 +182,7 @@ func newGroup(t testing.TB, n int, change func(worker int, c *Config)) *group {
 		g.mem.AssertSize(t, 0)
 	})
 	for w := range n {
-		s := &store{mem: g.mem, sizes: make(map[place]int), room: roomOfStore, taken: make(map[place]map[int]arrow.Record)}
+		s := &store{mem: g.mem, sizes: make(map[place]int), room: roomOfStore, taken: make(map[place]map[int]columnar.Batch)}
 		for i := range 4 {
 			s.sizes[place{"q", 4*w + i}] = []int{250, 0, 1, 100}[i]
 		}
@@ -233,8 +223,7 @@ func (g *group) requireRows(to int, shards ...int) {
 			want := rowsOf(g.mem, "q", port, shard, n)
 			require.NotNil(g.t, s.taken[place{"q", shard}], "shard %d", shard)
 			got := s.taken[place{"q", shard}][port]
-			require.NotNil(g.t, got)
-			require.Empty(g.t, batch.Diff(want, got), "shard %d, port %d", shard, port)
+			require.Empty(g.t, batch.Diff(want, arrowrows.Record(got)), "shard %d, port %d", shard, port)
 			want.Release()
 		}
 	}

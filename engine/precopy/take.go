@@ -9,6 +9,8 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
+	"github.com/superstep-ml/superstep/engine/columnar"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/internal/humanize"
 )
@@ -107,11 +109,11 @@ func (l *line) ask(ctx context.Context, queue string, shard int) (o offer, bytes
 }
 
 // receive says that the rows of an offer are wanted, and receives them. The caller owns them.
-func (n *Node) receive(l *line, o offer) (map[int]arrow.Record, error) {
+func (n *Node) receive(l *line, o offer) (map[int]columnar.Batch, error) {
 	if err := l.w.send(kindGo, nil); err != nil {
 		return nil, err
 	}
-	ports := make(map[int]arrow.Record)
+	ports := make(map[int]columnar.Batch)
 	for _, p := range o.Ports {
 		rows, err := n.receivePort(l, p)
 		if err != nil {
@@ -120,7 +122,7 @@ func (n *Node) receive(l *line, o offer) (map[int]arrow.Record, error) {
 			}
 			return nil, fmt.Errorf("input %d: %w", p.Port, err)
 		}
-		ports[p.Port] = rows
+		ports[p.Port] = arrowrows.Batch(rows)
 	}
 	return ports, nil
 }

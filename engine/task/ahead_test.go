@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/collective"
+	"github.com/superstep-ml/superstep/engine/columnar"
 	"github.com/superstep-ml/superstep/engine/plan"
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
@@ -62,7 +63,7 @@ func lending(shards int, during func(subtask int)) OpenLoops {
 
 // copyAhead copies a shard from one process to another.
 func copyAhead(from, to *Retained, queue string, shard int) error {
-	sizes, ports, bytes := from.Offer(queue, shard), make(map[int]arrow.Record), int64(0)
+	sizes, ports, bytes := from.Offer(queue, shard), make(map[int]columnar.Batch), int64(0)
 	if sizes == nil {
 		return errNotLent
 	}
@@ -73,7 +74,7 @@ func copyAhead(from, to *Retained, queue string, shard int) error {
 		return errNoRoomAhead
 	}
 	for _, size := range sizes {
-		err := from.Give(queue, size.Port, shard, func(rows arrow.Record) error {
+		err := from.Give(queue, size.Port, shard, func(rows columnar.Batch) error {
 			rows.Retain()
 			ports[size.Port] = rows
 			return nil
@@ -116,7 +117,7 @@ func TestRowsTakenAhead(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, []heldRows{{"q", []sharding.Range{{Lo: 0, Hi: shards}}}}, h.Rows, "its own and those of the other")
 		require.Nil(t, k.kept[i].Offer("q", 0), "nothing is lent after the run")
-		require.ErrorIs(t, k.kept[i].Give("q", 0, 0, func(arrow.Record) error { return nil }), errNotLent)
+		require.ErrorIs(t, k.kept[i].Give("q", 0, 0, func(columnar.Batch) error { return nil }), errNotLent)
 		require.False(t, k.kept[i].RoomAhead(1), "nothing is taken after the run")
 		require.False(t, k.kept[i].HasAhead("q", 0))
 	}
@@ -136,13 +137,15 @@ func TestRowsAheadAreChecked(t *testing.T) {
 	const shards = 16
 	k := newKeptRuns(t, shards, 2)
 	rows := func(n int) arrow.Record { return makeRows(k.mem, sourceRows(n, 1, 0)) }
-	ports := func(port int, r arrow.Record) map[int]arrow.Record { return map[int]arrow.Record{port: r} }
+	ports := func(port int, r arrow.Record) map[int]columnar.Batch {
+		return map[int]columnar.Batch{port: arrowrows.Batch(r)}
+	}
 	require.ErrorContains(t, k.kept[0].AddAhead("q", 0, ports(0, rows(1)), 0), "the run has not begun")
 	var once sync.Once
 	got := k.run(inMemory(), 2, 2, lending(shards, func(int) {
 		once.Do(func() {
 			a := k.kept[0]
-			add := func(queue string, shard int, p map[int]arrow.Record, reserved int64) error {
+			add := func(queue string, shard int, p map[int]columnar.Batch, reserved int64) error {
 				require.True(t, a.RoomAhead(reserved))
 				return a.AddAhead(queue, shard, p, reserved)
 			}
@@ -230,8 +233,8 @@ func TestGivingWhileQueuesEnd(t *testing.T) {
 				giving.Go(func() {
 					for {
 						sum := 0
-						err := k.kept[subtask].Give("q", 0, shard, func(rows arrow.Record) error {
-							sum += len(readRows(rows))
+						err := k.kept[subtask].Give("q", 0, shard, func(rows columnar.Batch) error {
+							sum += len(readRows(arrowrows.Record(rows)))
 							return nil
 						})
 						if err != nil {
