@@ -21,10 +21,19 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// lendingLoop is a keepingLoop that lends its rows, and fails in a superstep after it has called during.
+// lendingLoop is a keepingLoop that lends its rows, and fails in a superstep after it has called during. It calls closed
+// when it is closed.
 type lendingLoop struct {
 	*keepingLoop
-	during func(subtask int)
+	during, closed func(subtask int)
+}
+
+func (b *lendingLoop) Close() error {
+	err := b.keepingLoop.Close()
+	if b.context != nil && b.closed != nil {
+		b.closed(b.context.Subtask)
+	}
+	return err
 }
 
 func (b *lendingLoop) Open(c *Context, in Input, comm *collective.Comm) error {
@@ -37,12 +46,16 @@ func (b *lendingLoop) Open(c *Context, in Input, comm *collective.Comm) error {
 	return err
 }
 
-// lending returns an OpenLoops of lendingLoops that call during in superstep 2, which then fails.
-func lending(shards int, during func(subtask int)) OpenLoops {
+// lending returns an OpenLoops of lendingLoops that call during in superstep 2, which then fails. If closed is not nil,
+// they keep nothing, and release their rows before they call it.
+func lending(shards int, during, closed func(subtask int)) OpenLoops {
 	return func(s GangSpec) (loops []Loop, err error) {
+		if closed != nil {
+			s.Retain = nil
+		}
 		all, err := keeping(shards, 2, nil)(s)
 		for _, loop := range all {
-			own := &lendingLoop{loop.(*keepingLoop), during}
+			own := &lendingLoop{loop.(*keepingLoop), during, closed}
 			stages := own.testLoop.stages
 			own.testLoop.stages = func(b *testLoop) []Stage {
 				all := stages(b)
@@ -108,7 +121,7 @@ func TestRowsTakenAhead(t *testing.T) {
 		}
 		require.Nil(t, k.kept[subtask].Offer("q", shards))
 		require.Nil(t, k.kept[subtask].Offer("another", 0))
-	}))
+	}, nil))
 	require.ErrorIs(t, got.err, errEndsHere)
 	for i := range 2 {
 		held, err := k.kept[i].Held(1 << 20)
@@ -167,7 +180,7 @@ func TestRowsAheadAreChecked(t *testing.T) {
 			require.Zero(t, a.ahead.budget.ahead.Load())
 			require.False(t, a.RoomAhead(-1))
 		})
-	}))
+	}, nil))
 	require.ErrorIs(t, got.err, errEndsHere)
 	require.ErrorContains(t, k.kept[0].AddAhead("q", 0, ports(0, rows(1)), 0), "the run has not begun")
 }
@@ -204,7 +217,7 @@ func TestRowsAheadOfFreshProcess(t *testing.T) {
 				require.NoError(t, err)
 			}
 		}
-	}))
+	}, nil))
 	require.ErrorIs(t, got.err, errEndsHere)
 	require.Positive(t, taken)
 	require.LessOrEqual(t, fresh.ahead.bytes, int64(10_000))
@@ -245,6 +258,12 @@ func TestGivingWhileQueuesEnd(t *testing.T) {
 						}
 					}
 				})
+			}
+		}, func(subtask int) {
+			for shard := range shards {
+				if sizes := k.kept[subtask].Offer("q", shard); sizes != nil {
+					t.Errorf("shard %d is lent after its loop was closed: %v", shard, sizes)
+				}
 			}
 		}))
 		giving.Wait()
