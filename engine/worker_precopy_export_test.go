@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -56,7 +57,12 @@ func RunMoved[A any](t *testing.T, job *Job[A], args A, m Move) *Moved {
 		r.hands[i].say(wire.ToWorker{Cancel: &wire.Cancel{Reason: "the job gets other workers", Keep: true}})
 	}
 	for i := range r.hands {
-		require.Equal(t, wire.PeerFailure, r.next(i).Failed.Kind)
+		said := r.next(i)
+		for said.Saved != nil { // the answer to the repeated request
+			said = r.next(i)
+		}
+		require.NotNil(t, said.Failed, "%+v", said)
+		require.Equal(t, wire.PeerFailure, said.Failed.Kind)
 		require.NotNil(t, r.next(i).Kept, "process %d", i)
 	}
 	m.Gate.Open()
@@ -215,7 +221,11 @@ func (r *movedRun) save(order []int) {
 			r.t.Errorf("%+v", saved)
 		}
 	}()
-	for r.m.Gate.Pass(done) {
+	for r.m.Gate.Pass(done) { // supersteps are rarer than what the answer waits for
+		select {
+		case <-done:
+		case <-time.After(2 * time.Millisecond):
+		}
 	}
 	<-done
 }
@@ -235,4 +245,24 @@ func (r *movedRun) finish(order []int) (outcomes [][]byte) {
 		r.hands[process].say(wire.ToWorker{Exit: &wire.Exit{}})
 	}
 	return outcomes
+}
+
+// EndWhileCopying has a worker copy rows to a process that accepts a connection and says nothing, and ends the attempt.
+func EndWhileCopying[A any](t *testing.T, job *Job[A], args A, gate Gate, silent net.Listener) {
+	restoreLimits(t)
+	r := &movedRun{t: t, m: Move{Before: []int{1}, After: []int{1}}, at: make([]int, 1)}
+	r.hands = []*scriptedTaskManager{startWorker(t, workerEnv{jobs: []Runnable{job}, allocator: checked(t)})}
+	r.deploy(1, specOf(t, job, args, 1), []int{1}, []int{0})
+	gate.Entered()
+	r.hands[0].say(wire.ToWorker{Save: &wire.Save{Request: 1, Precopy: &wire.Precopy{Of: 2, Within: time.Hour, To: []wire.PrecopyTo{
+		{Worker: 1, Address: silent.Addr().String(), Slots: wire.SlotRange{Lo: 1, Hi: 2}},
+	}}}})
+	nc, err := silent.Accept()
+	require.NoError(t, err)
+	defer nc.Close()
+	r.hands[0].say(wire.ToWorker{Cancel: &wire.Cancel{Reason: "the job gets other workers", Keep: true}})
+	require.Equal(t, wire.PeerFailure, r.next(0).Failed.Kind)
+	require.NotNil(t, r.next(0).Kept)
+	r.hands[0].say(wire.ToWorker{Exit: &wire.Exit{}})
+	require.Equal(t, exitOK, r.hands[0].end(), r.hands[0].stderr.String())
 }

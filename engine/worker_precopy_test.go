@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"fmt"
+	"net"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/wire"
 	"github.com/superstep-ml/superstep/operators"
 	"github.com/superstep-ml/superstep/shared"
 	"github.com/superstep-ml/superstep/shared/sharding"
@@ -65,7 +67,7 @@ type movedJob struct {
 
 func newMovedJob(supersteps int, shuffled bool) *movedJob {
 	j := &movedJob{gate: newStepGate(5)}
-	data := comqueue.PartitionedRows("rows")
+	data, others := comqueue.PartitionedRows("rows"), comqueue.PartitionedRows("others")
 	sums := shared.Replicated("sums", shared.Float64s())
 	seen := shared.PerShard("seen", shared.Float64s())
 	j.Job = engine.Define("moved", func(b *engine.Builder, _ struct{}) error {
@@ -76,11 +78,16 @@ func newMovedJob(supersteps int, shuffled bool) *movedJob {
 			j.made.Add(1)
 			return point{v}
 		})
+		firsts := operators.Map(drawn, func(v []float64) point {
+			j.made.Add(1)
+			return point{v[:1]}
+		})
 		if shuffled {
 			points = operators.Rebalance(points)
 		}
 		closed := comqueue.New(b, "moved").
 			InitWithPartitionedData(data, points).
+			InitWithPartitionedData(others, firsts).
 			Begin(func(ctx *comqueue.ComContext) error {
 				sums.Put(ctx, make([]float64, 3))
 				for shard := ctx.Shards().Lo; shard < ctx.Shards().Hi; shard++ {
@@ -103,7 +110,7 @@ func newMovedJob(supersteps int, shuffled bool) *movedJob {
 						out[k] += v / float64(ctx.StepNo()+i)
 					}
 				}
-				own[0] = own[0]/2 + out[0]
+				own[0] = own[0]/2 + out[0]*float64(others.Get(ctx, shard).Rows()) + others.Get(ctx, shard).Matrix("at").Row(0)[0]
 				return nil
 			})).
 			Add(comqueue.AllReduce(sums)).
@@ -154,11 +161,78 @@ func TestRowsAreCopiedAhead(t *testing.T) {
 				got := engine.RunMoved(t, j.Job, struct{}{}, m)
 				defer got.Result.Release()
 				require.Equal(t, undisturbed(t, 400, shuffled), engine.ResultText(got.Result))
-				require.EqualValues(t, 3000, j.made.Load(), "each row is made once: %s", got.Log)
+				require.EqualValues(t, 6000, j.made.Load(), "each row is made once: %s", got.Log)
 				require.Zero(t, got.Bytes, got.Log)
 				require.Contains(t, got.Log, "rows were copied ahead of the next attempt")
 				require.NotContains(t, got.Log, "not copied")
 			})
 		}
 	}
+}
+
+// TestRowsMoveAsBefore requires that the state is saved and the next attempt has the bits of an undisturbed run whatever
+// prevents rows from being copied ahead: they move when it begins, and none is made again.
+func TestRowsMoveAsBefore(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		request func(p *wire.Precopy)
+		memory  int64 // of the fresh process; 0 means enough
+		log     string
+	}{
+		{"no time", func(p *wire.Precopy) { p.Within = 1 }, 0, "the time for it is over"},
+		{"no room", nil, 2, "the memory budget has no room for it"},
+		{"nobody is there", func(p *wire.Precopy) { p.To[2].Address = "127.0.0.1:1" }, 0, "connection refused"},
+		{"another process is there", func(p *wire.Precopy) { p.To[2].Worker = 5 }, 0, "this is worker 2, not 5"},
+		{"no slots", func(p *wire.Precopy) { p.Of = 0 }, 0, "the request is for 0 slots"},
+		{"more slots than shards", func(p *wire.Precopy) { p.Of = 17 }, 0, "the request is for 17 slots"},
+		{"no such slots", func(p *wire.Precopy) { p.To[2].Slots.Hi = 9 }, 0, "the slots 2 to 8 of 3"},
+		{"no address", func(p *wire.Precopy) { p.To[2].Address = "" }, 0, "gives worker 2 no address"},
+		{"twice", func(p *wire.Precopy) { p.To[1].Worker = 0 }, 0, "names worker 0 twice"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			j := newMovedJob(400, false)
+			got := engine.RunMoved(t, j.Job, struct{}{}, engine.Move{
+				Before: []int{1, 1, 0}, After: []int{1, 1, 1}, Gate: j.gate, Request: c.request,
+				Change: func(process int, d *wire.Deployment) {
+					if process == 2 && c.memory > 0 {
+						d.Memory = c.memory
+					}
+				},
+			})
+			defer got.Result.Release()
+			require.Equal(t, undisturbed(t, 400, false), engine.ResultText(got.Result))
+			require.EqualValues(t, 6000, j.made.Load(), "each row is made once")
+			require.Positive(t, got.Bytes)
+			require.Contains(t, got.Log, c.log)
+		})
+	}
+}
+
+// TestRowsInFilesAreCopiedAhead requires that rows which a process has moved to files are copied too.
+func TestRowsInFilesAreCopiedAhead(t *testing.T) {
+	j := newMovedJob(400, false)
+	got := engine.RunMoved(t, j.Job, struct{}{}, engine.Move{
+		Before: []int{1, 0}, After: []int{0, 1}, OrderNow: []int{1, 0}, Gate: j.gate,
+		Change: func(process int, d *wire.Deployment) {
+			if process == 0 {
+				d.Memory = 48 << 10
+			}
+		},
+	})
+	defer got.Result.Release()
+	require.Contains(t, got.Log, "keeping rows of the queue in files")
+	require.Equal(t, undisturbed(t, 400, false), engine.ResultText(got.Result))
+	require.EqualValues(t, 6000, j.made.Load(), "each row is made once")
+	require.Zero(t, got.Bytes, got.Log)
+}
+
+// TestAttemptEndsWhileRowsAreCopied requires that a worker whose attempt ends does not wait for a process that is
+// silent, and is kept.
+func TestAttemptEndsWhileRowsAreCopied(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer silent.Close()
+	j := newMovedJob(400, false)
+	defer j.gate.Open()
+	engine.EndWhileCopying(t, j.Job, struct{}{}, j.gate, silent)
 }

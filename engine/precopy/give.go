@@ -4,8 +4,8 @@ import (
 	"io"
 	"time"
 
-	"github.com/apache/arrow/go/v15/arrow"
-
+	"github.com/superstep-ml/superstep/engine/columnar"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
@@ -68,7 +68,8 @@ func (n *Node) giveShard(l *line, w want) error {
 // givePort sends the rows of a data port, as an Arrow stream in frames.
 func (n *Node) givePort(out *rowWriter, w want, p portSize) error {
 	var stream *batch.StreamWriter
-	err := n.cfg.Rows.Give(w.Queue, p.Port, w.Shard, func(rows arrow.Record) error {
+	err := n.cfg.Rows.Give(w.Queue, p.Port, w.Shard, func(given columnar.Batch) error {
+		rows := arrowrows.Record(given)
 		if stream == nil {
 			stream = batch.NewStreamWriter(out, rows.Schema(), n.cfg.Allocator)
 		}

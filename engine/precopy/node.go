@@ -8,10 +8,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/superstep-ml/superstep/engine/columnar"
 	"github.com/superstep-ml/superstep/engine/task"
 	"github.com/superstep-ml/superstep/internal/peerlink"
 )
@@ -19,12 +19,12 @@ import (
 // Rows are what a process has of the rows of queues. *task.Retained implements it, and says what the methods do.
 type Rows interface {
 	Offer(queue string, shard int) []task.PortSize
-	Give(queue string, port, shard int, give func(rows arrow.Record) error) error
+	Give(queue string, port, shard int, give func(rows columnar.Batch) error) error
 
 	HasAhead(queue string, shard int) bool
 	RoomAhead(bytes int64) bool
 	LeaveAhead(bytes int64)
-	AddAhead(queue string, shard int, ports map[int]arrow.Record, reserved int64) error
+	AddAhead(queue string, shard int, ports map[int]columnar.Batch, reserved int64) error
 	DropAhead(wanted func(queue string, shard int) bool)
 }
 
@@ -38,7 +38,7 @@ type Config struct {
 	Attempt uint32 // number of the attempt of the job; connections of other attempts are refused
 
 	Rows      Rows
-	Allocator memory.Allocator // allocates the memory of rows that are taken
+	Allocator columnar.Allocator // allocates the memory of rows that are taken
 
 	// Patience is the time after which a connection on which a peer neither sends nor takes what it should is
 	// given up; 0 means 10 seconds.

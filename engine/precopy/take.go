@@ -9,6 +9,8 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
+	"github.com/superstep-ml/superstep/engine/columnar"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/internal/humanize"
 )
@@ -107,23 +109,20 @@ func (l *line) ask(ctx context.Context, queue string, shard int) (o offer, bytes
 }
 
 // receive says that the rows of an offer are wanted, and receives them. The caller owns them.
-func (n *Node) receive(l *line, o offer) (ports map[int]arrow.Record, err error) {
-	ports = make(map[int]arrow.Record)
-	defer func() {
+func (n *Node) receive(l *line, o offer) (map[int]columnar.Batch, error) {
+	if err := l.w.send(kindGo, nil); err != nil {
+		return nil, err
+	}
+	ports := make(map[int]columnar.Batch)
+	for _, p := range o.Ports {
+		rows, err := n.receivePort(l, p)
 		if err != nil {
 			for _, rows := range ports {
 				rows.Release()
 			}
-		}
-	}()
-	if err := l.w.send(kindGo, nil); err != nil {
-		return nil, err
-	}
-	for _, p := range o.Ports {
-		if ports[p.Port], err = n.receivePort(l, p); err != nil {
-			delete(ports, p.Port)
 			return nil, fmt.Errorf("input %d: %w", p.Port, err)
 		}
+		ports[p.Port] = arrowrows.Batch(rows)
 	}
 	return ports, nil
 }

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/apache/arrow/go/v15/arrow"
-
+	"github.com/superstep-ml/superstep/engine/columnar"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
@@ -87,13 +87,13 @@ func (k *Retained) HasAhead(queue string, shard int) bool {
 // AddAhead keeps the rows of a shard for the next run, by data port, of which RoomAhead has reserved the bytes. It
 // takes over the batches, also if it fails. It fails if they are not the rows of all data ports of the queue, or
 // if the run has ended.
-func (k *Retained) AddAhead(queue string, shard int, ports map[int]arrow.Record, reserved int64) error {
+func (k *Retained) AddAhead(queue string, shard int, ports map[int]columnar.Batch, reserved int64) error {
 	rows, bytes := make(map[int]portRows, len(ports)), int64(0)
-	for port, record := range ports {
-		rows[port] = portRows{batch: record}
-		bytes += batch.Size(record)
+	for port, of := range ports {
+		rows[port] = portRows{batch: arrowrows.Record(of)}
+		bytes += batch.Size(rows[port].batch)
 	}
-	err := k.checkAhead(queue, shard, ports)
+	err := k.checkAhead(queue, shard, rows)
 	if err == nil && bytes > reserved {
 		err = fmt.Errorf("shard %d of queue %q has %d bytes, and %d were announced", shard, queue, bytes, reserved)
 	}
@@ -120,7 +120,7 @@ func (k *Retained) AddAhead(queue string, shard int, ports map[int]arrow.Record,
 }
 
 // checkAhead returns an error if batches are not the rows of all data ports of a shard of a queue.
-func (k *Retained) checkAhead(queue string, shard int, ports map[int]arrow.Record) error {
+func (k *Retained) checkAhead(queue string, shard int, ports map[int]portRows) error {
 	k.mu.Lock()
 	r := k.current
 	k.mu.Unlock()
@@ -133,10 +133,11 @@ func (k *Retained) checkAhead(queue string, shard int, ports map[int]arrow.Recor
 	}
 	for _, edge := range edges {
 		e := &r.plan.Edges[edge]
-		rows, there := ports[e.Port]
+		of, there := ports[e.Port]
 		if !there {
 			return fmt.Errorf("shard %d of queue %q lacks the rows of input %d", shard, queue, e.Port)
 		}
+		rows := of.batch
 		wants, has := r.plan.Nodes[e.FromNode].Schema, batch.Columns(rows.Schema())
 		if wants == nil {
 			continue

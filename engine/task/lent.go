@@ -8,6 +8,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
+	"github.com/superstep-ml/superstep/engine/columnar"
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
@@ -132,7 +133,7 @@ func (r *run) endedWithout(t *subtask, l *link) bool {
 
 // Give calls give with the rows of a data port of a shard, in pieces in order, each valid during the call. The
 // pieces of a file are to be used only after Give has returned without an error, as the file is verified last.
-func (k *Retained) Give(queue string, port, shard int, give func(rows arrow.Record) error) error {
+func (k *Retained) Give(queue string, port, shard int, give func(rows columnar.Batch) error) error {
 	for lo, n := 0, 1; lo < n; {
 		rows, mem, err := k.borrowLent(queue, port, shard)
 		if err != nil {
@@ -161,11 +162,11 @@ func (k *Retained) Give(queue string, port, shard int, give func(rows arrow.Reco
 }
 
 // givePiece gives rows lo to hi.
-func (rows portRows) givePiece(mem memory.Allocator, lo, hi int, give func(rows arrow.Record) error) error {
+func (rows portRows) givePiece(mem memory.Allocator, lo, hi int, give func(rows columnar.Batch) error) error {
 	part := rows.batch.NewSlice(int64(lo), int64(hi))
 	defer part.Release()
 	if rows.file == nil {
-		return give(part)
+		return give(arrowrows.Batch(part))
 	}
 	var piece arrow.Record
 	err := rows.file.Read(func() (err error) {
@@ -176,5 +177,5 @@ func (rows portRows) givePiece(mem memory.Allocator, lo, hi int, give func(rows 
 		return err
 	}
 	defer piece.Release()
-	return give(piece)
+	return give(arrowrows.Batch(piece))
 }
