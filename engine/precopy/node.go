@@ -13,6 +13,7 @@ import (
 
 	"github.com/superstep-ml/superstep/engine/columnar"
 	"github.com/superstep-ml/superstep/engine/task"
+	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/internal/peerlink"
 )
 
@@ -186,6 +187,7 @@ type line struct {
 	nc    net.Conn
 	r     *frameReader
 	w     *frameWriter
+	bufs  batch.Buffers
 	until time.Time   // no read or write lasts longer; zero if there is no such time
 	undo  func() bool // undoes what ends the connection with a context; nil if nothing does
 }

@@ -164,7 +164,7 @@ const slackBytes = 4 << 20
 
 // readStream reads an Arrow stream of at least one batch. The caller owns the batches, also if it fails.
 func (n *Node) readStream(in *rowReader) (pieces []arrow.Record, err error) {
-	r, err := batch.NewStreamReader(in, n.cfg.Allocator)
+	r, err := in.l.bufs.NewStreamReader(in, n.cfg.Allocator)
 	if err != nil {
 		return nil, err
 	}

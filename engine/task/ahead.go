@@ -77,11 +77,14 @@ func (a *aheadRows) leave(bytes int64) {
 	}
 }
 
-// HasAhead reports whether the rows of a shard were taken ahead.
+// HasAhead reports whether the rows of a shard were taken ahead. In a process that runs no subtasks, they may also be
+// there from an earlier run.
 func (k *Retained) HasAhead(queue string, shard int) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	k.ahead.mu.Lock()
 	defer k.ahead.mu.Unlock()
-	return k.ahead.rows[queue][shard] != nil
+	return k.ahead.rows[queue][shard] != nil || k.ahead.budget == nil && k.rows[queue][shard] != nil
 }
 
 // AddAhead keeps the rows of a shard for the next run, by data port, of which RoomAhead has reserved the bytes. It

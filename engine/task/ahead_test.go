@@ -227,6 +227,9 @@ func TestRowsAheadOfFreshProcess(t *testing.T) {
 	fresh.KeepAhead()
 	w.Close()
 	require.Len(t, fresh.rows["q"], taken)
+	for shard := range shards {
+		require.Equal(t, shard < taken, fresh.HasAhead("q", shard))
+	}
 	slices.Reverse(k.kept)
 	k.givers = 1
 	got = k.run(inMemory(), 1, 1, keeping(shards, 0, nil))
