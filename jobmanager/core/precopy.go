@@ -144,7 +144,7 @@ func (c *Core) deployTaker(j *job, s nextShare) {
 	w := c.deploy(j, s.taskManager, wire.RunMode, number, ranges)
 	w.takes, w.slots = true, s.slots.Hi-s.slots.Lo
 	w.taskManager.used += w.slots
-	w.pending.Memory = s.taskManager.memory(w.slots)
+	w.pending.Holds, w.pending.Memory = w.slots, s.taskManager.memory(w.slots)
 	j.takers = append(j.takers, w)
 	c.release(w)
 }
