@@ -211,8 +211,7 @@ func (j *workerJob) config() (*config, error) {
 func (j *workerJob) memory() int64 {
 	d := j.deployment
 	if d.Spec.Run.Memory > 0 {
-		mine := d.Slots[d.Worker]
-		return d.Spec.Run.Memory * int64(max(1, mine.Hi-mine.Lo)) // a worker without slots only sends
+		return d.Spec.Run.Memory * int64(max(1, d.Taken())) // a worker without slots may only send
 	}
 	return d.Memory
 }

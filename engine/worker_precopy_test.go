@@ -178,16 +178,18 @@ func TestRowsMoveAsBefore(t *testing.T) {
 		request func(p *wire.Precopy)
 		memory  int64 // of the fresh process; 0 means enough
 		log     string
+		perSlot int64 // memory that the user gives each slot; 0 if the user does not say it
 	}{
-		{"no time", func(p *wire.Precopy) { p.Within = 1 }, 0, "the time for it is over"},
-		{"no room", nil, 2, "the memory budget has no room for it"},
-		{"nobody is there", func(p *wire.Precopy) { p.To[2].Address = "127.0.0.1:1" }, 0, "connection refused"},
-		{"another process is there", func(p *wire.Precopy) { p.To[2].Worker = 5 }, 0, "this is worker 2, not 5"},
-		{"no slots", func(p *wire.Precopy) { p.Of = 0 }, 0, "the request is for 0 slots"},
-		{"more slots than shards", func(p *wire.Precopy) { p.Of = 17 }, 0, "the request is for 17 slots"},
-		{"no such slots", func(p *wire.Precopy) { p.To[2].Slots.Hi = 9 }, 0, "the slots 2 to 8 of 3"},
-		{"no address", func(p *wire.Precopy) { p.To[2].Address = "" }, 0, "gives worker 2 no address"},
-		{"twice", func(p *wire.Precopy) { p.To[1].Worker = 0 }, 0, "names worker 0 twice"},
+		{"no time", func(p *wire.Precopy) { p.Within = 1 }, 0, "the time for it is over", 0},
+		{"no room", nil, 2, "the memory budget has no room for it", 0},
+		{"no room in a slot", nil, 0, "the memory budget has no room for it", 4 << 10},
+		{"nobody is there", func(p *wire.Precopy) { p.To[2].Address = "127.0.0.1:1" }, 0, "connection refused", 0},
+		{"another process is there", func(p *wire.Precopy) { p.To[2].Worker = 5 }, 0, "this is worker 2, not 5", 0},
+		{"no slots", func(p *wire.Precopy) { p.Of = 0 }, 0, "the request is for 0 slots", 0},
+		{"more slots than shards", func(p *wire.Precopy) { p.Of = 17 }, 0, "the request is for 17 slots", 0},
+		{"no such slots", func(p *wire.Precopy) { p.To[2].Slots.Hi = 9 }, 0, "the slots 2 to 8 of 3", 0},
+		{"no address", func(p *wire.Precopy) { p.To[2].Address = "" }, 0, "gives worker 2 no address", 0},
+		{"twice", func(p *wire.Precopy) { p.To[1].Worker = 0 }, 0, "names worker 0 twice", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			j := newMovedJob(400, false)
@@ -196,6 +198,9 @@ func TestRowsMoveAsBefore(t *testing.T) {
 				Change: func(process int, d *wire.Deployment) {
 					if process == 2 && c.memory > 0 {
 						d.Memory = c.memory
+					}
+					if process == 2 {
+						d.Spec.Run.Memory = c.perSlot
 					}
 				},
 			})

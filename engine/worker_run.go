@@ -272,7 +272,7 @@ func (w *worker) tell() {
 // end sends the last message of the worker, except for Kept.
 func (w *worker) end() {
 	if w.keeps() {
-		w.saves.sending.Wait() // nothing of the attempt is sent after Failed
+		w.saves.end() // nothing of the attempt is sent after Failed
 	} else {
 		w.ended()
 	}

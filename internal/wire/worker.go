@@ -58,6 +58,8 @@ type Deployment struct {
 	Mode      WorkerMode  `msgpack:"mode"`
 	Spec      JobSpec     `msgpack:"spec"`  // with the graph, even if a worker has resolved it
 	Slots     []SlotRange `msgpack:"slots"` // indexed by worker; this worker has Slots[Worker]
+	// Holds is how many slots a worker without slots holds for the next attempt.
+	Holds int `msgpack:"holds,omitempty"`
 	// TaskManager is the name of the worker's task manager, for errors and logs.
 	TaskManager string `msgpack:"task_manager"`
 	// Listen is the host on which the worker accepts the connections of other workers, at one
@@ -83,6 +85,12 @@ type Deployment struct {
 	// Silence is how long the worker may be silent, to its task manager and to the other workers; 0 means
 	// their defaults.
 	Silence time.Duration `msgpack:"silence,omitempty"`
+}
+
+// Taken returns how many slots of its task manager the worker takes, in this attempt or for the next one.
+func (d *Deployment) Taken() int {
+	mine := d.Slots[d.Worker]
+	return max(mine.Hi-mine.Lo, d.Holds)
 }
 
 // Credential has the credentials of a worker. They are valid only for the data plane of one

@@ -306,6 +306,7 @@ func (c *Core) finished(w *worker, outcome []byte) {
 	j.outcomes[w.ref.Worker] = outcome
 	if j.finished++; j.finished == j.running() {
 		j.computed = true
+		c.endPrecopy(j) // its slots may be needed to finish the commit
 		c.moveJob(j, jobCommits, "making the results visible")
 		c.record(j, true)
 	}

@@ -69,7 +69,7 @@ func (c *Core) foundKept(n *taskManager, ref wire.WorkerRef) {
 	current := ref.Attempt == j.info.Attempt
 	all := j.info.Workers
 	switch {
-	case current && j.precopy != nil && j.precopy.asked:
+	case current && j.moving && j.precopy != nil && j.precopy.asked:
 		k.slots, k.of = j.nextSlots(n)
 	case current && ref.Worker < len(all):
 		k.slots, k.of = all[ref.Worker].Slots, all[len(all)-1].Slots.Hi

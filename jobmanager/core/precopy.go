@@ -1,6 +1,7 @@
 package core
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -30,6 +31,8 @@ type precopy struct {
 	shares []nextShare
 	due    time.Duration // counted time at which worker 0 is asked although takers are not ready
 	asked  bool          // worker 0 was asked for the state
+	until  time.Duration // counted time until which worker 0 may have rows copied, if it was asked
+	late   time.Duration // counted time at which worker 0 is asked to copy no more; 0 if it is not
 }
 
 // nextShare is the slots of the next attempt on a task manager.
@@ -49,15 +52,35 @@ func (c *Core) askToMove(j *job) {
 	}
 	j.precopy = p
 	for _, s := range p.shares {
-		if j.workerOn(s.taskManager) == nil {
+		if j.workerOn(s.taskManager) == nil && !j.hasTakerOn(s.taskManager) {
 			c.deployTaker(j, s)
 		}
 	}
-	wait := takersReady
-	if by := j.move.by; by > 0 {
-		wait = min(wait, max(0, by-c.clock.Counted())/2)
+	p.due = c.clock.Counted() + min(takersReady, c.half(j.move))
+	c.precopyDue(j)
+}
+
+// half returns half of the time until a job leaves in any case. The rest is left for what comes after.
+func (c *Core) half(m *move) time.Duration {
+	if m.by == 0 {
+		return math.MaxInt64 / 2
 	}
-	p.due = c.clock.Counted() + wait
+	return max(0, m.by-c.clock.Counted()) / 2
+}
+
+// hurry makes worker 0 save the state of a job in time, which has to leave earlier than was known when its move
+// began.
+func (c *Core) hurry(j *job) {
+	p := j.precopy
+	if p == nil || j.move.by == 0 {
+		return
+	}
+	switch latest := c.clock.Counted() + c.half(j.move); {
+	case !p.asked:
+		p.due = min(p.due, latest)
+	case latest < p.until:
+		p.late, p.until = latest, latest
+	}
 	c.precopyDue(j)
 }
 
@@ -121,7 +144,7 @@ func (c *Core) deployTaker(j *job, s nextShare) {
 	w := c.deploy(j, s.taskManager, wire.RunMode, number, ranges)
 	w.takes, w.slots = true, s.slots.Hi-s.slots.Lo
 	w.taskManager.used += w.slots
-	w.pending.Memory = s.taskManager.memory(w.slots)
+	w.pending.Holds, w.pending.Memory = w.slots, s.taskManager.memory(w.slots)
 	j.takers = append(j.takers, w)
 	c.release(w)
 }
@@ -139,7 +162,13 @@ func (c *Core) takerReady(w *worker, r *wire.Ready) {
 func (c *Core) precopyDue(j *job) {
 	p := j.precopy
 	switch {
-	case p == nil || p.asked || j.move == nil || j.info.State != wire.JobRunning:
+	case p == nil || j.move == nil || j.info.State != wire.JobRunning:
+		return
+	case p.asked:
+		if p.late > 0 && c.clock.Counted() >= p.late {
+			p.late = 0
+			c.askToSave(j, "", 0)
+		}
 		return
 	case c.clock.Counted() < p.due && slices.ContainsFunc(j.takers, (*worker).starts):
 		return
@@ -150,11 +179,8 @@ func (c *Core) precopyDue(j *job) {
 		c.askToSave(j, "", 0)
 		return
 	}
-	p.asked = true
-	within := precopyLimit
-	if by := j.move.by; by > 0 {
-		within = max(0, min(within, by-c.clock.Counted()))
-	}
+	within := min(precopyLimit, c.half(j.move))
+	p.asked, p.until = true, c.clock.Counted()+within
 	c.askSave(j, wire.Save{Precopy: &wire.Precopy{Of: p.of, Within: within, To: to}}, 0)
 }
 
@@ -162,7 +188,7 @@ func (c *Core) precopyDue(j *job) {
 func (p *precopy) to(j *job) (to []wire.PrecopyTo) {
 	for _, s := range p.shares {
 		switch w := j.workerOn(s.taskManager); {
-		case !p.lacks(j, s):
+		case !p.lacks(j, s) || w != nil && w.gives(): // a giver leaves soon
 		case w != nil:
 			to = append(to, wire.PrecopyTo{Worker: w.ref.Worker, Slots: s.slots})
 		default:
@@ -176,9 +202,24 @@ func (p *precopy) to(j *job) (to []wire.PrecopyTo) {
 	return to
 }
 
+// hasTakerOn reports whether a taker of the job, perhaps of an earlier move, has not ended on a task manager.
+func (j *job) hasTakerOn(n *taskManager) bool {
+	return slices.ContainsFunc(j.takers, func(w *worker) bool { return w.taskManager == n && !w.state.Gone() })
+}
+
 // starts reports whether the worker is a taker that is not ready yet.
 func (w *worker) starts() bool {
 	return w.takes && w.state == WorkerDeploying && w.ordered == notOrdered
+}
+
+// endTakersOn ends the takers of a job on the task managers that meet a condition, as these are to be empty.
+func (c *Core) endTakersOn(j *job, condition func(*taskManager) bool) {
+	for _, w := range j.takers {
+		if condition(w.taskManager) {
+			c.stop(w, orderedCancel, "its task manager takes no new workers")
+		}
+	}
+	c.precopyDue(j)
 }
 
 // endPrecopy ends the takers of a job that does not move for the time being.

@@ -604,8 +604,12 @@ func messageText(m wire.ToTaskManager) string {
 		if d.Silence <= 0 {
 			return fmt.Sprintf("deploy %s, which may be silent for %s", d.WorkerRef, d.Silence)
 		}
-		return fmt.Sprintf("deploy %s on %s%s, slots %v, memory %d, listens on %s%s%s", d.WorkerRef, d.TaskManager,
-			map[wire.WorkerMode]string{wire.ResolveMode: " to resolve", wire.CommitMode: " to commit"}[d.Mode], d.Slots, d.Memory, d.Listen,
+		holds := ""
+		if d.Holds > 0 {
+			holds = fmt.Sprintf(", holds %d", d.Holds)
+		}
+		return fmt.Sprintf("deploy %s on %s%s, slots %v%s, memory %d, listens on %s%s%s", d.WorkerRef, d.TaskManager,
+			map[wire.WorkerMode]string{wire.ResolveMode: " to resolve", wire.CommitMode: " to commit"}[d.Mode], d.Slots, holds, d.Memory, d.Listen,
 			map[bool]string{true: ", resumes"}[d.Resume], map[bool]string{true: ", may be kept"}[d.Keep])
 	}
 	w := m.Worker
