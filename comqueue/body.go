@@ -39,6 +39,8 @@ type gang struct {
 	rowFiles *mapped.Files
 	settled  func(port, shard int, rows engine.KeptRows)
 
+	lend func(port, shard int, rows engine.KeptRows) // lends rows to the run; nil if nobody wants them
+
 	reports    *reports
 	subtasks   int            // number of the queue's subtasks in all processes
 	here       sharding.Range // the queue's subtasks in this process
@@ -69,7 +71,7 @@ type broadcast struct {
 func openGang(q *IterativeComQueue, l *layout, nodes []engine.NodeID, stages []engine.StageSpec) engine.OpenLoops {
 	return func(s engine.GangSpec) ([]engine.Loop, error) {
 		g := &gang{
-			queue: q, layout: l, nodes: nodes, specs: stages, resumed: s.From, kept: s.RowsKept, retain: s.Retain, rowFiles: s.Files, settled: s.Settled, subtasks: s.Subtasks, here: s.Here,
+			queue: q, layout: l, nodes: nodes, specs: stages, resumed: s.From, kept: s.RowsKept, retain: s.Retain, rowFiles: s.Files, settled: s.Settled, lend: s.Lend, subtasks: s.Subtasks, here: s.Here,
 			reports: newReports(q.b.Shards(), s.Subtasks), broadcasts: make([]broadcast, len(q.inputs)),
 			replicas: make([][]shared.Fingerprint, s.Here.Len()),
 		}
@@ -225,6 +227,7 @@ func (b *body) openInputs(c *engine.Context, in engine.Input) error {
 	b.rowsOnDisk = onDisk
 	b.gang.damage.verifying.Unlock()
 	b.settle(c.Range)
+	b.lendRows(c.Range)
 	if len(b.rowsOnDisk) > 0 {
 		debug.SetPanicOnFault(true) // prepareDiskRows may have set it for another goroutine only
 	}

@@ -66,6 +66,18 @@ func (b *body) settle(shards sharding.Range) {
 	}
 }
 
+// lendRows lends the rows of shards to the run. They stay where they are until the session closes.
+func (b *body) lendRows(shards sharding.Range) {
+	if b.lend == nil {
+		return
+	}
+	for shard := shards.Lo; shard < shards.Hi; shard++ {
+		for port, frame := range b.frames(b.subtask, shard) {
+			b.lend(port, shard, frame.kept())
+		}
+	}
+}
+
 // kept returns the rows of a frame for the next run, borrowed.
 func (f *Frame) kept() engine.KeptRows {
 	rows := engine.KeptRows{Rows: f.Batch()}

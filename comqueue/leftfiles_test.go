@@ -37,7 +37,9 @@ type keptRuns struct {
 	mu     sync.Mutex
 	made   []int        // shards that the source has made in the last run
 	onDisk map[int]bool // whether the rows of a shard were in a file in superstep 1 of the last run
-	wrong  int          // if not 0, a superstep in which rows change
+
+	wrong   int           // if not 0, the superstep in which the rows of subtask 1 change, and the run loses none before
+	changed chan struct{} // closed when they have
 }
 
 func newKeptRuns(t *testing.T, processes int) *keptRuns {
@@ -74,11 +76,18 @@ func (k *keptRuns) build(b *engine.Builder) *engine.Dataset {
 	}
 	return walking("queue", rows, 0).Do(func(ctx *comqueue.ComContext) error {
 		if ctx.TaskID() == 0 && ctx.StepNo() == k.loses.step {
+			if k.wrong > 0 {
+				<-k.changed // of the other process, which waits for nobody in this stage
+			}
 			return errLost
+		}
+		changes := ctx.TaskID() == 1 && k.wrong == ctx.StepNo()
+		if changes {
+			defer close(k.changed)
 		}
 		return ctx.ForShards(func(shard int) error {
 			frame := data.Get(ctx, shard)
-			if values := frame.Floats("value"); k.wrong == ctx.StepNo() && frame.OnDisk() {
+			if values := frame.Floats("value"); changes && frame.OnDisk() {
 				values[0]++
 			}
 			k.mu.Lock()
@@ -189,7 +198,7 @@ func requireEmpty(t *testing.T, dir string) {
 func TestRowsInFilesAreVerifiedLater(t *testing.T) {
 	for _, then := range []int{2, 4} {
 		k := newKeptRuns(t, 4)
-		k.wrong = 2
+		k.wrong, k.changed = 2, make(chan struct{})
 		_, err := k.run(2, 2, spilling)
 		require.ErrorIs(t, err, errLost)
 		require.Greater(t, k.inFiles(), 4)

@@ -93,7 +93,26 @@ func (j *workerJob) removeCheckpoints(ctx context.Context) {
 type savesOfWorker struct {
 	mu      sync.Mutex
 	answers map[int]*wire.Saved // by request; nil while there is no answer
+	over    bool                // no answer is sent any more
 	sending sync.WaitGroup      // answers that are being sent
+}
+
+// end waits for the answers that are being sent. None is sent after that.
+func (s *savesOfWorker) end() {
+	s.mu.Lock()
+	s.over = true
+	s.mu.Unlock()
+	s.sending.Wait()
+}
+
+// begin makes end wait until sending.Done is called. It returns false if no answer is sent any more.
+func (s *savesOfWorker) begin() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.over {
+		s.sending.Add(1)
+	}
+	return !s.over
 }
 
 // save handles a request for a checkpoint.
@@ -116,6 +135,13 @@ func (w *worker) save(m *wire.Save) {
 	case known: // the answer will come
 	case w.state != workerlife.Running:
 		refuse("the worker does not run")
+	case m.Precopy != nil && w.job.precopy != nil:
+		w.saves.sending.Go(func() {
+			w.job.precopy.direct(w.context, m.Precopy)
+			if err := w.job.saveNow(m, w.answerSave); err != nil {
+				w.answerSave(&wire.Saved{Request: m.Request, Failure: err.Error()})
+			}
+		})
 	default:
 		if err := w.job.saveNow(m, w.answerSave); err != nil {
 			refuse(err.Error())
@@ -164,7 +190,12 @@ func (w *worker) answerSave(answer *wire.Saved) {
 	w.tellSaved(answer)
 }
 
-// tellSaved sends an answer, unless the worker ends before.
+// tellSaved sends an answer, unless the worker ends before. It may be called from any goroutine, also by what
+// ends after the attempt.
 func (w *worker) tellSaved(answer *wire.Saved) {
+	if !w.saves.begin() {
+		return
+	}
+	defer w.saves.sending.Done()
 	_ = w.sender.send(w.context, &wire.FromWorker{Saved: answer})
 }

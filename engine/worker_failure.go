@@ -18,7 +18,7 @@ import (
 var (
 	// errStopRequested is the cause with which a worker ends its work when the task manager tells it to
 	// end and no other cause is known.
-	errStopRequested = errors.New("the worker was told to end")
+	errStopRequested error = toldToStop("the worker was told to end")
 	// errTaskManagerGone is the cause if the task manager has ended or cannot be reached.
 	errTaskManagerGone = errors.New("the task manager of the worker is gone")
 )
@@ -42,10 +42,19 @@ func clusterFault(err error) error { return &workerError{wire.ClusterFailure, er
 // is not in this worker.
 func cancelled(reason string) error {
 	if reason == "" {
-		return &workerError{wire.PeerFailure, errors.New("cancelled")}
+		return &workerError{wire.PeerFailure, toldToStop("cancelled")}
 	}
-	return &workerError{wire.PeerFailure, fmt.Errorf("cancelled: %s", reason)}
+	return &workerError{wire.PeerFailure, toldToStop("cancelled: " + reason)}
 }
+
+// toldToStop is the error of work that ends because the task manager says so. A rank of a queue passes it on to
+// the ranks of other workers, which may be told later. They must not take it for a failure of their own.
+type toldToStop string
+
+func (e toldToStop) Error() string { return string(e) }
+
+// PeerLost marks the error for task.FollowsPeer.
+func (toldToStop) PeerLost() bool { return true }
 
 // leftover is an error about functions that still run, or output that could not be removed, after
 // a worker has failed for another reason.

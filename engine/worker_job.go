@@ -32,6 +32,7 @@ type workerJob struct {
 
 	checkpoints *workerCheckpoints // nil if the job has none
 	copies      *workerCopies      // nil if there are none
+	precopy     *workerPrecopy     // nil if no rows are copied ahead of an attempt
 
 	smallPages func() // ends the effect of config.hugePages; nil before it is called
 }
@@ -210,8 +211,7 @@ func (j *workerJob) config() (*config, error) {
 func (j *workerJob) memory() int64 {
 	d := j.deployment
 	if d.Spec.Run.Memory > 0 {
-		mine := d.Slots[d.Worker]
-		return d.Spec.Run.Memory * int64(max(1, mine.Hi-mine.Lo)) // a worker without slots only sends
+		return d.Spec.Run.Memory * int64(max(1, d.Taken())) // a worker without slots may only send
 	}
 	return d.Memory
 }
@@ -312,6 +312,7 @@ func (j *workerJob) run(ctx context.Context, s *wire.Start) workOutcome {
 	stop := j.progress.tell(ctx)
 	outcome, err := j.part.Run(ctx)
 	stop(err == nil)
+	j.precopy.runEnded()
 	if err != nil || j.deployment.Worker != 0 {
 		j.closeCheckpoints(endLeft) // nothing is written after the end of all workers, as worker 0 removes the checkpoints
 	}
@@ -351,6 +352,7 @@ func (j *workerJob) close() {
 	if j.plane != nil && j.worker.failure != nil {
 		j.plane.Abandon()
 	}
+	j.precopy.close()
 	j.closeCheckpoints(endLeft)
 	j.copies.close()
 	if j.part != nil {

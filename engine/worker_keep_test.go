@@ -200,6 +200,15 @@ func TestWorkerThatFailsWhileCancelledIsNotKept(t *testing.T) {
 	})
 }
 
+// TestCancelIsNoCause requires that an error with which a rank of a cancelled worker ends the ranks of other workers
+// counts there as the consequence that it is, so that their processes are kept.
+func TestCancelIsNoCause(t *testing.T) {
+	for _, cause := range []error{cancelled(""), cancelled("the job gets other workers"), errStopRequested} {
+		require.True(t, task.FollowsPeer(fmt.Errorf("rank 1 was cancelled: %w", cause)), "%v", cause)
+		require.Equal(t, wire.PeerFailure, kindOf(cause))
+	}
+}
+
 // TestWorkersLearnWhatIsHeld requires that what workers hold reaches the part of the plan, and that
 // damaged holdings fail the worker.
 func TestWorkersLearnWhatIsHeld(t *testing.T) {

@@ -120,7 +120,7 @@ func (j *workerJob) connect(c *config) error {
 	env := task.Env{
 		Allocator: c.allocator, RowAllocator: c.rowAllocator, BatchRows: c.batchRows, MemoryBudget: c.memory, SpillDir: c.spillDir, Disk: c.disk, Logger: c.logger,
 		Collector: j.builder.store, Progress: j.progress.event, Opened: j.opened, Advise: j.builder.advise,
-		AbandonAfter: environment.stopTimeout, Network: counted,
+		AbandonAfter: environment.stopTimeout, Network: counted, MemoryAhead: j.memory() / 2,
 	}
 	env.Checkpoints, env.Unsaved = j.states(), j.unsaved(c)
 	if j.copies != nil {
@@ -139,7 +139,7 @@ func (j *workerJob) connect(c *config) error {
 	}
 	j.part = part
 	breaks.setNotify(part.Fail)
-	return nil
+	return j.openPrecopy(c)
 }
 
 // opened is called when the subtasks of a queue in this process have read their rows.

@@ -118,8 +118,7 @@ func (p *workerProcess) deployed(d *wire.Deployment) {
 	if p.attempts++; p.attempts == 1 || checkDeployment(d) != nil || d.Mode == wire.ResolveMode {
 		return
 	}
-	slots := d.Slots[d.Worker]
-	runtime.GOMAXPROCS(max(1, slots.Hi-slots.Lo))
+	runtime.GOMAXPROCS(max(1, d.Taken()))
 	offheap.SetLimit(d.Memory + heapMargin) // less the rows that the process has kept
 }
 

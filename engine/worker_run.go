@@ -120,6 +120,7 @@ type workOutcome struct {
 // abandon ends the work that is under way. It is only for tests, in which exit has returned.
 func (w *worker) abandon() {
 	w.cancel(errTaskManagerGone)
+	w.saves.sending.Wait()
 	if w.busy {
 		<-w.work
 		w.busy = false
@@ -271,7 +272,7 @@ func (w *worker) tell() {
 // end sends the last message of the worker, except for Kept.
 func (w *worker) end() {
 	if w.keeps() {
-		w.saves.sending.Wait() // nothing of the attempt is sent after Failed
+		w.saves.end() // nothing of the attempt is sent after Failed
 	} else {
 		w.ended()
 	}

@@ -245,6 +245,23 @@ func TestKeptProcessMakesRoom(t *testing.T) {
 	require.Equal(t, three.pid(t), again.pid(t))
 }
 
+// TestKeptProcessThatHeldSlots requires that a process that held slots for the next attempt ends when they are needed.
+func TestKeptProcessThatHeldSlots(t *testing.T) {
+	t.Parallel()
+	b := manage(t, newFakeJobManager(t), func(c *Config) { c.Slots, c.KeepFor = 4, time.Hour })
+	one, taker := b.attempt("one", 1), b.attempt("taker", 1)
+	one.deploy(t, "keep", 2)
+	one.keep(t)
+	d := deployment("keep")
+	d.WorkerRef, d.Keep, d.Slots, d.Holds = taker.ref, true, []wire.SlotRange{{Lo: 0, Hi: 2}, {Lo: 2, Hi: 2}}, 3
+	taker.say(t, &wire.ToTaskManager{Deploy: d})
+	taker.pid(t)
+	awaitProcessEnd(t, one.pid(t))
+	taker.keep(t)
+	b.attempt("other", 1).deploy(t, "obey", 2)
+	awaitProcessEnd(t, taker.pid(t))
+}
+
 // TestKeptProcessEnds requires that a kept process ends when it should: for each reason, the next
 // attempt gets another process.
 func TestKeptProcessEnds(t *testing.T) {

@@ -118,7 +118,7 @@ func (w *worker) start(executable string) *wire.Failure {
 	if w.runsOwnExecutable() {
 		spec.Name = w.own.Name
 	}
-	spec.Env = workerEnviron(w.Environ, w.PassEnv, w.slots(), w.deployment.Memory)
+	spec.Env = workerEnviron(w.Environ, w.PassEnv, max(1, w.slots()), w.deployment.Memory)
 	process, err := w.launcher.Launch(spec)
 	if err != nil {
 		ends.close()

@@ -307,6 +307,22 @@ func TestEnvironment(t *testing.T) {
 	require.Contains(t, text, "procs 2")
 }
 
+// TestProcessorsWithoutSlots requires that a worker without slots has as many processors as it holds slots for the
+// next attempt, and at least one.
+func TestProcessorsWithoutSlots(t *testing.T) {
+	t.Parallel()
+	for holds, procs := range map[int]int{0: 1, 3: 3} {
+		b := manage(t, newFakeJobManager(t), func(*Config) {})
+		d := deployment("say environ")
+		d.Slots, d.Holds = []wire.SlotRange{{Lo: 4, Hi: 4}}, holds
+		b.say(t, &wire.ToTaskManager{Deploy: d})
+		b.ready(t)
+		b.command(t, wire.WorkerCommand{Exit: &wire.Exit{}})
+		require.Nil(t, b.ended(t))
+		require.Contains(t, "\n"+b.text(), fmt.Sprintf("\nGOMAXPROCS=%d\n", procs))
+	}
+}
+
 func TestDeployment(t *testing.T) {
 	t.Parallel()
 	b := manage(t, newFakeJobManager(t), func(c *Config) { c.Host, c.Listen, c.Ports = "here", "0.0.0.0", wire.Ports{First: 6200, Last: 6299} })

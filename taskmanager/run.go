@@ -271,6 +271,8 @@ func unfit(d *wire.Deployment) *wire.Failure {
 		return because("number %d of %d", d.Worker, len(d.Slots))
 	case d.Slots[d.Worker].Hi < d.Slots[d.Worker].Lo || d.Slots[d.Worker].Hi == d.Slots[d.Worker].Lo && d.Mode != wire.RunMode:
 		return because("it has slots %d to %d", d.Slots[d.Worker].Lo, d.Slots[d.Worker].Hi)
+	case d.Holds < 0:
+		return because("it holds %d slots", d.Holds)
 	case programs.CheckHash(d.Spec.Artifact) != nil:
 		return because("of the executable, %v", programs.CheckHash(d.Spec.Artifact))
 	case d.Mode != wire.RunMode && d.Mode != wire.ResolveMode && d.Mode != wire.CommitMode:

@@ -394,10 +394,9 @@ func (w *worker) finish() {
 	}
 }
 
-// slots returns the number of slots that the worker has.
+// slots returns the number of slots that the worker has, or holds for the next attempt.
 func (w *worker) slots() int {
-	mine := w.deployment.Slots[w.deployment.Worker]
-	return mine.Hi - mine.Lo
+	return w.deployment.Taken()
 }
 
 // withOrigin returns a copy of f with the number of the worker, the name of the task manager,

@@ -22,6 +22,9 @@ type Budget struct {
 	peak   atomic.Int64
 
 	beside func() int64 // bytes that others hold; see Beside. nil means none
+
+	ahead       atomic.Int64     // bytes of rows for the next run; see HoldAhead
+	aheadYields func(most int64) // releases some of them until at most so many bytes are left; set before the budget is used
 }
 
 // NewBudget returns a budget of limit bytes whose parent is parent, which may be nil.
@@ -80,8 +83,8 @@ func (b *Budget) reserve(n int64, beside bool) bool {
 		return false
 	}
 	used, others := b.used.Add(n), int64(0)
-	if beside && b.beside != nil {
-		others = b.beside()
+	if beside {
+		others = b.besides() + b.ahead.Load()
 	}
 	if used > b.limit-others || !b.parent.reserve(n, beside) {
 		b.used.Add(-n)
@@ -95,6 +98,7 @@ func (b *Budget) reserve(n int64, beside bool) bool {
 // cannot be spilled, so what others hold beside the budget does not prevent it.
 func (b *Budget) Reserve(n int64) error {
 	if b.reserve(n, false) {
+		b.makeWay()
 		return nil
 	}
 	full := b
@@ -121,9 +125,10 @@ func (b *Budget) Release(n int64) {
 
 // Take reserves n bytes even if they do not fit. The caller must limit them by other means.
 func (b *Budget) Take(n int64) {
-	for ; b != nil; b = b.parent {
-		b.raise(b.used.Add(n))
+	for at := b; at != nil; at = at.parent {
+		at.raise(at.used.Add(n))
 	}
+	b.makeWay()
 }
 
 // Keep reserves n bytes that can neither be spilled nor released before their owner ends, such
@@ -212,7 +217,49 @@ const besideShare = 8
 // RoomBeside reports whether others may hold n more bytes: if these bytes are free, or if all that they would
 // hold together is at most an eighth of the limit.
 func (b *Budget) RoomBeside(n int64) bool {
-	return b.beside() <= max(b.limit/besideShare, b.limit-b.used.Load())-n
+	return b.beside() <= max(b.limit/besideShare, b.limit-b.used.Load()-b.ahead.Load())-n
+}
+
+// besides returns the bytes that others hold.
+func (b *Budget) besides() int64 {
+	if b.beside == nil {
+		return 0
+	}
+	return b.beside()
+}
+
+// HoldAhead reserves n bytes for rows of the next run if they are free, and reports whether they are. An eighth of
+// the limit is left to what others hold beside the budget. The bytes count for TryReserve. They give way to
+// memory that cannot be spilled.
+func (b *Budget) HoldAhead(n int64) bool {
+	if n > b.limit {
+		return false
+	}
+	ahead := b.ahead.Add(n)
+	if ahead > b.limit-max(b.limit/besideShare, b.besides())-b.used.Load() {
+		b.ahead.Add(-n)
+		return false
+	}
+	return true
+}
+
+// GiveUpAhead releases n bytes that HoldAhead has reserved.
+func (b *Budget) GiveUpAhead(n int64) { b.ahead.Add(-n) }
+
+// makeWay has bytes for the next run released that exceed what is free. Bytes that are reserved for rows which are
+// still on their way are released when these have come.
+func (b *Budget) makeWay() {
+	if b == nil {
+		return
+	}
+	for b.parent != nil {
+		b = b.parent
+	}
+	if ahead := b.ahead.Load(); ahead > 0 && b.aheadYields != nil {
+		if free := max(b.limit-b.besides()-b.used.Load(), 0); ahead > free {
+			b.aheadYields(free)
+		}
+	}
 }
 
 // Used returns the number of bytes reserved.

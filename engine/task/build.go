@@ -352,7 +352,7 @@ func (b *builder) gang(name string) error {
 func (b *builder) open(g *gang, v *plan.Vertex, parts queueParts) error {
 	r, name := b.run, g.queue.Name
 	g.vertex, g.parts = v, parts
-	spec := GangSpec{Job: r.plan.Job, Queue: name, Sessions: r.env.Sessions, Subtasks: v.Parallelism, Here: g.here, From: g.resumed, RowsKept: g.generation > 0, Retain: r.env.Retained.keeper(name)}
+	spec := GangSpec{Job: r.plan.Job, Queue: name, Sessions: r.env.Sessions, Subtasks: v.Parallelism, Here: g.here, From: g.resumed, RowsKept: g.generation > 0, Retain: r.env.Retained.keeper(name), Lend: r.env.Retained.lender(name)}
 	if g.generation == 0 && r.continued != nil {
 		spec.Kept = r.env.Retained.giver(name, func(shard int) bool { return r.keptHere(name, shard) })
 	}

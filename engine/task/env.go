@@ -35,6 +35,9 @@ type Env struct {
 	// total unless GOMEMLIMIT is set. 0 means half of GOMEMLIMIT if that is set, otherwise a
 	// quarter of the machine's memory.
 	MemoryBudget int64
+	// MemoryAhead is the number of bytes of rows that a process which runs no subtasks may take for the next run,
+	// while this one goes on; 0 means half of MemoryBudget.
+	MemoryAhead int64
 	// Budget is the budget of MemoryBudget bytes that the run uses; nil means a new one. The caller may have
 	// called Beside.
 	Budget *Budget

@@ -272,7 +272,7 @@ func eachStage(stages []*boundStage, f func(*boundStage)) {
 func (g *gang) closeUnstarted() error {
 	var errs []error
 	for _, m := range g.members {
-		errs = append(errs, guard(m.body.Close))
+		errs = append(errs, guard(m.closeBody))
 	}
 	if g.group != nil {
 		g.group.Abort(peerFailed(g.here.Lo, errStopped))

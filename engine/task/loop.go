@@ -43,6 +43,10 @@ type GangSpec struct {
 	// call it when they are closed before all of them have finished, for all data ports of those shards
 	// whose rows they have.
 	Retain func(port, shard int, rows KeptRows)
+	// Lend, if set, lends the rows of a data port and a shard, while the queue runs. A loop calls it at the end
+	// of Open, for all data ports of its shards. The rows are borrowed, and must not change or be released
+	// before the first loop of the gang is closed.
+	Lend func(port, shard int, rows KeptRows)
 	// Files, if set, makes the files for rows of data ports, and these files outlive the process. The loops
 	// then call Settled for each data port of a shard when the rows of all of them are in files and will
 	// stay there. A port without rows needs no file. rows are borrowed.

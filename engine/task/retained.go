@@ -42,13 +42,17 @@ type Retained struct {
 	keep    map[plan.NodeID]map[int]madeShard // of the current run: what it does not make again and reports
 	parent  string                            // directory for files that outlive the process; "" if there is none
 	files   *rowFiles                         // in parent; nil if there are none
+	lent    map[string]keptRows               // by queue: rows that loops of the current run lend, borrowed from them
+	current *run                              // the current run; nil after its end
+	whole   map[string]bool                   // queues before which no operator of the current run has emitted rows in Finish
+	ahead   aheadRows                         // rows that are taken ahead of the next run; it has a lock of its own
 }
 
 // NewRetained returns a Retained of a process that has not run anything.
 func NewRetained() *Retained {
 	return &Retained{
 		rows: make(map[string]keptRows), reports: make(map[string]QueueReport),
-		ends: make(map[plan.NodeID]bool), made: make(map[plan.NodeID]map[int]madeShard),
+		ends: make(map[plan.NodeID]bool), made: make(map[plan.NodeID]map[int]madeShard), lent: make(map[string]keptRows),
 	}
 }
 
@@ -61,6 +65,7 @@ func (k *Retained) Close() error {
 		return nil
 	}
 	k.releaseSides()
+	k.settleAhead()
 	for _, rows := range k.rows {
 		rows.release(func(int) bool { return true })
 	}
@@ -273,6 +278,7 @@ func (k *Retained) harvest(r *run) {
 	defer k.mu.Unlock()
 	k.holdSides(r)
 	k.holdReports(r)
+	k.settleAhead()
 	k.forgetUnknown(r)
 	k.holdMade(r)
 }

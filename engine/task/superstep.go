@@ -57,9 +57,15 @@ func (s *boundStage) settleWait(call time.Duration) {
 	s.busy -= idle
 }
 
+// closeBody closes the loop, after the rows that the gang has lent are taken back.
+func (m *member) closeBody() error {
+	m.run.env.Retained.takeBack(m.gang.queue.Name)
+	return m.body.Close()
+}
+
 // main is the body of the member's goroutine.
 func (m *member) main() error {
-	m.head.closer, m.opened = m.body.Close, 1 // the loop must be closed even if it is not opened
+	m.head.closer, m.opened = m.closeBody, 1 // the loop must be closed even if it is not opened
 	if err := m.awaitSides(); err != nil {
 		return err
 	}

@@ -79,6 +79,7 @@ func newWorker(p *plan.Plan, g *plan.Graph, bind Bindings, env Env, part Part) (
 	}
 	r.scratch = scratch
 	r.makeBudgets()
+	env.Retained.openAhead(r)
 	if r.network = r.env.Network; r.network == nil {
 		r.network = transport.NewMem(r.env.Credits)
 	}

@@ -100,10 +100,19 @@ type StreamReader struct {
 // NewStreamReader returns a reader of the stream r, from which it reads the schema. Batches are
 // allocated from mem. The caller must call Release; batches remain valid afterwards.
 func NewStreamReader(r io.Reader, mem memory.Allocator) (*StreamReader, error) {
-	return newStreamReader(r, mem, nil)
+	return newStreamReader(r, mem, nil, &Buffers{})
 }
 
-func newStreamReader(r io.Reader, mem memory.Allocator, omit *omission) (sr *StreamReader, err error) {
+// Buffers hold the bytes of messages while a stream is read. Streams that are read one after the other may use
+// the same Buffers, of which the zero value is empty.
+type Buffers struct{ meta, body []byte }
+
+// NewStreamReader is the function NewStreamReader, with these Buffers.
+func (b *Buffers) NewStreamReader(r io.Reader, mem memory.Allocator) (*StreamReader, error) {
+	return newStreamReader(r, mem, nil, b)
+}
+
+func newStreamReader(r io.Reader, mem memory.Allocator, omit *omission, buffers *Buffers) (sr *StreamReader, err error) {
 	tracked := &trackingAllocator{mem: mem, live: make(map[*byte][]byte)}
 	defer func() {
 		if p := recover(); p != nil {
@@ -114,7 +123,7 @@ func newStreamReader(r io.Reader, mem memory.Allocator, omit *omission) (sr *Str
 		}
 	}()
 	from := bufio.NewReaderSize(r, 1<<16)
-	in := &messageReader{r: from}
+	in := &messageReader{r: from, Buffers: buffers}
 	rd, err := ipc.NewReaderFromMessageReader(in, ipc.WithAllocator(tracked))
 	if err != nil {
 		return nil, err
@@ -220,8 +229,7 @@ type messageReader struct {
 	r     io.Reader
 	shape shape // shape of record batches; set once the schema is known
 	omit  *omission
-	meta  []byte
-	body  []byte
+	*Buffers
 	unpacker
 }
 

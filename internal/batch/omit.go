@@ -34,7 +34,7 @@ func NewStreamReaderWithout(r io.Reader, mem memory.Allocator, stored []arrow.Fi
 	if len(o.cuts) == 0 {
 		o = nil
 	}
-	return newStreamReader(r, mem, o)
+	return newStreamReader(r, mem, o, &Buffers{})
 }
 
 // apply removes the skipped columns from the metadata of a record batch. Their bytes remain in

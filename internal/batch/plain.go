@@ -41,7 +41,7 @@ func ReadSchema(r io.Reader) (schema *arrow.Schema, err error) {
 			schema, err = nil, fmt.Errorf("read arrow schema: %w", err)
 		}
 	}()
-	in := &messageReader{r: bufio.NewReaderSize(r, 1<<16)}
+	in := &messageReader{r: bufio.NewReaderSize(r, 1<<16), Buffers: &Buffers{}}
 	rd, err := ipc.NewReaderFromMessageReader(in, ipc.WithAllocator(memory.NewGoAllocator()))
 	if err != nil {
 		return nil, err

@@ -20,7 +20,7 @@
 //	nc, err := port.Dial(ctx, address, peerlink.Hello{Kind: peerlink.Rows, Epoch: 2, From: 0, To: 3})
 //
 // There are separate kinds of connections for rows, for the lanes of collectives, for the control
-// of groups, and for copies of the states of queues. This package makes the connections; after
+// of groups, for copies of the states of queues, and for rows that move ahead of an attempt. This package makes the connections; after
 // the handshake each connection belongs to the package that uses it. Each kind has its own protocol, with its own frames,
 // numbers and checksums, and no connection waits for another. A process has no other
 // connections to its peers.

@@ -21,11 +21,12 @@ const (
 	Lane                    // messages of a channel between two ranks of a group
 	Rows                    // batches from one worker to another
 	Copies                  // copies of the states of queues, from one worker to another
+	Precopy                 // rows that move before the next attempt, and the requests for them
 )
 
 // String returns the name of the kind, for errors.
 func (k Kind) String() string {
-	names := [...]string{"connection of kind 0", "control connection", "lane", "connection for rows", "connection for copies"}
+	names := [...]string{"connection of kind 0", "control connection", "lane", "connection for rows", "connection for copies", "connection for rows ahead"}
 	if int(k) < len(names) {
 		return names[k]
 	}

@@ -58,6 +58,8 @@ type Deployment struct {
 	Mode      WorkerMode  `msgpack:"mode"`
 	Spec      JobSpec     `msgpack:"spec"`  // with the graph, even if a worker has resolved it
 	Slots     []SlotRange `msgpack:"slots"` // indexed by worker; this worker has Slots[Worker]
+	// Holds is how many slots a worker without slots holds for the next attempt.
+	Holds int `msgpack:"holds,omitempty"`
 	// TaskManager is the name of the worker's task manager, for errors and logs.
 	TaskManager string `msgpack:"task_manager"`
 	// Listen is the host on which the worker accepts the connections of other workers, at one
@@ -83,6 +85,12 @@ type Deployment struct {
 	// Silence is how long the worker may be silent, to its task manager and to the other workers; 0 means
 	// their defaults.
 	Silence time.Duration `msgpack:"silence,omitempty"`
+}
+
+// Taken returns how many slots of its task manager the worker takes, in this attempt or for the next one.
+func (d *Deployment) Taken() int {
+	mine := d.Slots[d.Worker]
+	return max(mine.Hi-mine.Lo, d.Holds)
 }
 
 // Credential has the credentials of a worker. They are valid only for the data plane of one
@@ -128,10 +136,29 @@ type Commit struct {
 }
 
 // Save is the command for worker 0 to make a checkpoint now, and to copy it to Place unless that is
-// "". Requests have numbers, as a command may be repeated.
+// "". Requests have numbers, as a command may be repeated. If Precopy is not nil, rows are copied first.
 type Save struct {
-	Request int    `msgpack:"request"`
-	Place   string `msgpack:"place,omitempty"`
+	Request int      `msgpack:"request"`
+	Place   string   `msgpack:"place,omitempty"`
+	Precopy *Precopy `msgpack:"precopy,omitempty"`
+}
+
+// Precopy says which slots processes of a job are to have in its next attempt. Worker 0 has each of them copy
+// the rows of its shards from the workers that have these, while supersteps go on. It then makes the
+// checkpoint. What has not been copied Within this time moves when the next attempt begins. (Live migration of
+// virtual machines copies memory in the same way: Clark et al., NSDI 2005.)
+type Precopy struct {
+	Of     int           `msgpack:"of"` // number of slots of the next attempt
+	Within time.Duration `msgpack:"within"`
+	To     []PrecopyTo   `msgpack:"to"`
+}
+
+// PrecopyTo is a process that gets rows: a worker with slots of the current attempt, or one that has been
+// deployed behind them, without slots, and is ready. That one is reached at Address.
+type PrecopyTo struct {
+	Worker  int       `msgpack:"worker"`
+	Address string    `msgpack:"address,omitempty"`
+	Slots   SlotRange `msgpack:"slots"` // of the next attempt
 }
 
 // Saved is the answer to Save. It has the number of the checkpoint and the supersteps of its queues.

@@ -24,9 +24,9 @@
 // if the job ended earlier, or until it keeps its process for the next attempt (kept.go). [Place] chooses slots (place.go). priority.go has
 // the order of the jobs that wait for them, and queue.go decides which of these may use them. recovery.go
 // records the phases of a recovery. A client may keep new workers from a task manager (cordon.go) or make its jobs
-// leave it (move.go), a task manager may announce that it leaves (leave.go), and task managers on
-// which workers die again and again are avoided (avoid.go). failure.go determines why a job failed, and restart.go whether a job that has lost a worker gets
-// another attempt. savenow.go passes on requests for checkpoints. recover.go, adopt.go and resume.go
+// leave it (move.go), and a task manager may announce that it leaves (leave.go). Rows are copied before a job
+// moves (precopy.go). Task managers on which workers die again and again are avoided (avoid.go). failure.go
+// determines why a job failed, and restart.go whether a job that has lost a worker gets another attempt. savenow.go passes on requests for checkpoints. recover.go, adopt.go and resume.go
 // take jobs up again after a restart of the job manager, by their records (continuation.go).
 //
 // # What a shell and a task manager must know

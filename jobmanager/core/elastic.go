@@ -75,6 +75,7 @@ func (c *Core) scaled(e Scaled) {
 	j := c.jobs[e.ID]
 	j.info.Allowed, j.target, c.rethink, j.saveFailed = e.Allowed, 0, true, false
 	if m := j.move; m != nil && m.to > 0 {
+		c.endPrecopy(j)
 		j.move = nil // it was about to change to a number that the client may not want any more
 	}
 	c.record(j, false)
@@ -172,7 +173,7 @@ func (c *Core) rebalance() {
 			c.balanceBy(j.scaleFrom)
 		case settled || j.outOfRange():
 			j.move = j.scaleTo(to)
-			c.askToSave(j, "", 0)
+			c.askToMove(j)
 		}
 	}
 }
@@ -214,7 +215,7 @@ func (j *job) changes() bool {
 // as if the attempt had ended. Slots of task managers that take no new workers are not added; one that
 // is silent or away takes some again when the attempt has ended.
 func (c *Core) reclaim(offers []Offer, j *job) {
-	for _, w := range j.workers {
+	for w := range j.all() {
 		n := w.taskManager
 		if i := slices.Index(c.order, n); i >= 0 && !w.state.Gone() && n.Ailing == "" && !offers[i].Cordoned {
 			offers[i].Free += w.slots
@@ -243,6 +244,7 @@ func (c *Core) within(j *job, n int) int {
 // notScaled ends an attempt to change the number of a job's subtasks, as its state could not be saved,
 // as nothing would be gained, or as the slots are taken. The core tries again after a while.
 func (c *Core) notScaled(j *job, failed bool) {
+	c.endPrecopy(j)
 	j.move, j.saveFailed = nil, failed
 	j.scaleFrom = c.clock.Counted() + c.config.ScaleInterval
 	c.balanceBy(j.scaleFrom)

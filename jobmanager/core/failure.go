@@ -90,6 +90,10 @@ const (
 // failures that worker 0 itself reports.
 func (c *Core) workerFailed(w *worker, f *wire.Failure, how ending) {
 	j := w.job
+	if w.takes { // its rows move later
+		c.precopyDue(j)
+		return
+	}
 	known := bounded(f)
 	known.Worker, known.TaskManager = w.ref.Worker, w.taskManager.Name
 	if f.Kind == wire.UnheardFailure {

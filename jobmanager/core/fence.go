@@ -21,13 +21,13 @@ import "github.com/superstep-ml/superstep/internal/wire"
 // on a lost task manager counts as ended when the time of a lease has passed since the last message
 // from the task manager. A job whose workers were never told to prepare the sinks does not wait: its
 // workers have written nothing, and do not begin to. Nor does it wait for a worker that resolves its graph,
-// or for a giver, which joins no sinks.
+// or for a giver or a taker, which join no sinks.
 
 // fence records until when worker w, whose task manager was lost, may disturb the next attempt. A
 // task manager that left has no workers.
 func (c *Core) fence(w *worker) {
 	j := w.job
-	if w.taskManager.state == TaskManagerLeft || j.overlaps || w.mode == wire.ResolveMode || w.gives() {
+	if w.taskManager.state == TaskManagerLeft || j.overlaps || w.mode == wire.ResolveMode || w.gives() || w.takes {
 		return
 	}
 	if began := j.preparing || j.started > 0 || j.adopted; !began && w.mode == wire.RunMode {

@@ -29,6 +29,7 @@ type job struct {
 	resolver  *worker
 	compiling bool      // the graph that the resolver built is being compiled
 	workers   []*worker // workers of the current attempt, by number
+	takers    []*worker // workers behind them that get rows for the next attempt (precopy.go)
 	ready     int       // number of workers that are ready
 	processes int       // number of worker processes that have not ended, including the resolver
 
@@ -57,6 +58,7 @@ type job struct {
 	earlier wire.Checkpointed // what the attempts before the current one have reported of their checkpoints
 	newest  time.Duration     // when the core learned of the newest checkpoint, or the job first ran; 0 before
 	saving  []save            // requests for checkpoints that worker 0 has not answered
+	precopy *precopy          // what is chosen for the next attempt; nil if nothing is
 	move    *move             // nil unless the attempt has to end because of a drain or of another number of slots
 
 	target     int           // most slots that the next attempt gets, as the core decided; 0 if the client's limit holds
@@ -174,7 +176,7 @@ func (c *Core) place(j *job, shares []Share) {
 		taskManagers, ranges = append(taskManagers, k.taskManager), append(ranges, none)
 		placed = append(placed, wire.Placed{TaskManager: k.taskManager.Name, Slots: none})
 	}
-	j.info.Workers, j.target, j.moving = placed, 0, false
+	j.info.Workers, j.target, j.moving, j.precopy = placed, 0, false, nil
 	c.moveJob(j, jobPlaced, j.starting())
 	j.workers = make([]*worker, len(taskManagers))
 	for i, n := range taskManagers {
@@ -220,6 +222,10 @@ func (c *Core) compiled(e Compiled) {
 // command to prepare the sinks.
 func (c *Core) ready(w *worker, r *wire.Ready) {
 	j := w.job
+	if w.takes {
+		c.takerReady(w, r)
+		return
+	}
 	w.fingerprint, j.overlaps = r.Fingerprint, j.overlaps || r.Overlaps
 	j.info.Workers[w.ref.Worker].Address = r.Address
 	if w.mode == wire.CommitMode {
@@ -300,6 +306,7 @@ func (c *Core) finished(w *worker, outcome []byte) {
 	j.outcomes[w.ref.Worker] = outcome
 	if j.finished++; j.finished == j.running() {
 		j.computed = true
+		c.endPrecopy(j) // its slots may be needed to finish the commit
 		c.moveJob(j, jobCommits, "making the results visible")
 		c.record(j, true)
 	}
@@ -317,11 +324,11 @@ func (c *Core) committed(j *job) {
 	c.settle(j)
 }
 
-// all returns the workers of the job. If another attempt finishes the commit, it includes the
-// workers of the attempt that ran.
+// all returns the workers of the job, with its takers. If another attempt finishes the commit, it includes
+// the workers of the attempt that ran.
 func (j *job) all() iter.Seq[*worker] {
 	return func(yield func(*worker) bool) {
-		for _, list := range [...][]*worker{j.resume.ran, j.workers} {
+		for _, list := range [...][]*worker{j.resume.ran, j.workers, j.takers} {
 			for _, w := range list {
 				if !yield(w) {
 					return
@@ -364,7 +371,7 @@ func (c *Core) settle(j *job) {
 		c.close(j)
 	}
 	if j.info.State.Ended() {
-		j.spec, j.resolver, j.workers, j.outcomes, j.resume = wire.JobSpec{}, nil, nil, nil, resume{}
+		j.spec, j.resolver, j.workers, j.takers, j.precopy, j.outcomes, j.resume = wire.JobSpec{}, nil, nil, nil, nil, nil, resume{}
 		c.live = slices.DeleteFunc(c.live, func(o *job) bool { return o == j })
 		c.forget()
 	}
@@ -427,6 +434,7 @@ func (c *Core) failOverdue(j *job) {
 	case wire.JobRestarting:
 		c.restartDue(j)
 	case wire.JobRunning:
+		c.precopyDue(j)
 		c.leaveOverdue(j)
 	}
 	if j.processes > 0 {

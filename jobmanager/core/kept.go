@@ -67,7 +67,11 @@ func (c *Core) foundKept(n *taskManager, ref wire.WorkerRef) {
 		return
 	}
 	current := ref.Attempt == j.info.Attempt
-	if all := j.info.Workers; current && ref.Worker < len(all) {
+	all := j.info.Workers
+	switch {
+	case current && j.moving && j.precopy != nil && j.precopy.asked:
+		k.slots, k.of = j.nextSlots(n)
+	case current && ref.Worker < len(all):
 		k.slots, k.of = all[ref.Worker].Slots, all[len(all)-1].Slots.Hi
 	}
 	runs := j.info.State == wire.JobDeploying || j.info.State == wire.JobRunning

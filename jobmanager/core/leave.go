@@ -61,6 +61,7 @@ func (c *Core) announce(n *taskManager, l wire.Leaving) {
 	d := n.departure
 	d.by, c.rethink = min(d.by, by), true
 	for _, j := range slices.Clone(c.live) {
+		c.endTakersOn(j, n.is)
 		switch {
 		case j.resolvesOn(n):
 			c.resolveElsewhere(j)

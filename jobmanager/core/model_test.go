@@ -244,7 +244,7 @@ func overlaps(id wire.JobID) bool { return id != "" && id[len(id)-1]%2 == 0 }
 // alone is called when worker ref is deployed to run or to resolve. It requires that no worker of
 // an earlier attempt that ran can be left, unless attempts of the job may overlap, that no worker of
 // an earlier attempt may commit, and that the restart strategy allows the attempt. A worker that was
-// not told to prepare the sinks does not count, and neither does a giver, as these write nothing.
+// not told to prepare the sinks does not count, and neither does a giver or a taker, as these write nothing.
 func (w *world) alone(t require.TestingT, ref wire.WorkerRef) {
 	for _, before := range w.refs {
 		if before.Job != ref.Job || before.Attempt == ref.Attempt || w.resolves[before] {
@@ -315,7 +315,7 @@ func (w *world) deliver(t require.TestingT, e Send) {
 			}
 			delete(m.kept, c.WorkerRef)
 			m.told[c.WorkerRef] = true
-			if slots, known := w.slots[c.WorkerRef]; c.Exit != nil && known && slots == 0 && w.seen[c.Job] == wire.JobRunning {
+			if slots, known := w.slots[c.WorkerRef]; c.Exit != nil && known && slots == 0 && w.seen[c.Job] == wire.JobRunning && c.WorkerRef.Worker < len(w.disk[c.Job].Workers) {
 				require.True(t, w.disk[c.Job].Workers[c.WorkerRef.Worker].Left, "it must be on record that the attempt goes on without giver %s", c.WorkerRef)
 			}
 		case c.Save != nil:
@@ -385,7 +385,9 @@ func (w *world) check(t require.TestingT) {
 				w.owner[ref], w.slots[ref] = w.byID(n.ID), k.slots
 			}
 			require.Equal(t, n.ID, w.owner[ref].id)
-			used += w.slots[ref]
+			if used += w.slots[ref]; k.takes { // its deployment does not say which slots it holds for the next attempt
+				used += k.slots - w.slots[ref]
+			}
 			processes[ref.Job]++
 		}
 		require.Equal(t, used, n.used)

@@ -40,6 +40,9 @@ func (c *Core) drained(e Drained) {
 // leaveDrained makes a job leave the task managers of a name if it runs there and they are drained.
 func (c *Core) leaveDrained(j *job, name string) {
 	cordon := c.cordons[name]
+	if cordon.Drained {
+		c.endTakersOn(j, ofName(name))
+	}
 	if !cordon.Drained || !j.runsOn(ofName(name)) {
 		return
 	}
@@ -66,9 +69,11 @@ func (c *Core) askToLeave(j *job, cause string, by time.Duration) {
 	switch {
 	case j.info.State == wire.JobDeploying: // nothing is lost
 		c.moveAway(j)
-	case !asked && c.canGoOn(j):
-		c.askToSave(j, "", 0)
-	case !asked && j.remembers():
+	case asked:
+		c.hurry(j)
+	case c.canGoOn(j):
+		c.askToMove(j)
+	case j.remembers():
 		m.again = c.clock.Counted() + c.config.ScaleInterval
 	}
 }
@@ -120,6 +125,7 @@ func (c *Core) movable(j *job, failed, gained bool) {
 		j.move = j.scaleTo(to)
 		c.moveAway(j)
 	case !j.saves() && (failed || !c.canGoOn(j)):
+		c.endPrecopy(j)
 		m.again = c.clock.Counted() + c.config.ScaleInterval
 	default:
 		c.moveAway(j)
@@ -160,6 +166,6 @@ func (c *Core) askAgain(j *job) {
 		j.move = nil
 	case c.canGoOn(j):
 		j.move.again = 0
-		c.askToSave(j, "", 0)
+		c.askToMove(j)
 	}
 }

@@ -208,7 +208,9 @@ func (c *Core) noteLost(j *job, f *wire.Failure) {
 // restart ends the current attempt of a job for the reason f. The next attempt begins after the delay.
 func (c *Core) restart(j *job, f *wire.Failure, delay time.Duration) {
 	now := c.clock.Counted()
-	j.move = nil
+	if j.move = nil; !j.moving {
+		j.precopy = nil
+	}
 	c.moveJob(j, jobLost, "")
 	c.noteLost(j, f)
 	j.restartAt = now + delay
@@ -259,7 +261,7 @@ func (c *Core) restartDue(j *job) {
 	}
 	c.survivorsStopped(j) // of an attempt of which a restarted job manager knows no worker
 	c.moveJob(j, jobRestarts, "")
-	j.resolver, j.workers, j.outcomes, j.info.Workers = nil, nil, nil, nil
+	j.resolver, j.workers, j.takers, j.outcomes, j.info.Workers = nil, nil, nil, nil, nil
 	if s := j.info.Checkpoints; s != nil {
 		j.earlier = s.Checkpointed
 	}

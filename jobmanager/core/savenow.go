@@ -109,7 +109,7 @@ func (c *Core) goesOnWithout(j *job, condition func(*taskManager) bool) bool {
 func (j *job) survivors() (all []keptProcess) {
 	for _, w := range j.workers {
 		if !w.state.Gone() && !w.gives() {
-			all = append(all, keptProcess{taskManager: w.taskManager, ref: w.ref, slots: j.info.Workers[w.ref.Worker].Slots, of: j.info.Parallelism})
+			all = append(all, keptProcess{taskManager: w.taskManager, ref: w.ref, slots: j.info.Workers[w.ref.Worker].Slots, of: j.info.Slots})
 		}
 	}
 	return all
@@ -123,8 +123,14 @@ func (c *Core) canGoOn(j *job) bool {
 // askToSave asks worker 0 of a running job for a checkpoint, or to have all workers hold the states if the
 // job has none.
 func (c *Core) askToSave(j *job, place string, client int) {
+	c.askSave(j, wire.Save{Place: place}, client)
+}
+
+// askSave gives a request for a state its number, and sends it to worker 0.
+func (c *Core) askSave(j *job, what wire.Save, client int) {
 	c.saveNumber++
-	s := save{Save: wire.Save{Request: c.saveNumber, Place: place}, client: client}
+	what.Request = c.saveNumber
+	s := save{Save: what, client: client}
 	j.saving = append(j.saving, s)
 	c.command(j.workers[0], wire.WorkerCommand{Save: &s.Save})
 }

@@ -604,8 +604,12 @@ func messageText(m wire.ToTaskManager) string {
 		if d.Silence <= 0 {
 			return fmt.Sprintf("deploy %s, which may be silent for %s", d.WorkerRef, d.Silence)
 		}
-		return fmt.Sprintf("deploy %s on %s%s, slots %v, memory %d, listens on %s%s%s", d.WorkerRef, d.TaskManager,
-			map[wire.WorkerMode]string{wire.ResolveMode: " to resolve", wire.CommitMode: " to commit"}[d.Mode], d.Slots, d.Memory, d.Listen,
+		holds := ""
+		if d.Holds > 0 {
+			holds = fmt.Sprintf(", holds %d", d.Holds)
+		}
+		return fmt.Sprintf("deploy %s on %s%s, slots %v%s, memory %d, listens on %s%s%s", d.WorkerRef, d.TaskManager,
+			map[wire.WorkerMode]string{wire.ResolveMode: " to resolve", wire.CommitMode: " to commit"}[d.Mode], d.Slots, holds, d.Memory, d.Listen,
 			map[bool]string{true: ", resumes"}[d.Resume], map[bool]string{true: ", may be kept"}[d.Keep])
 	}
 	w := m.Worker
@@ -620,7 +624,14 @@ func messageText(m wire.ToTaskManager) string {
 	case w.Commit != nil:
 		return fmt.Sprintf("%s commit%s", w.WorkerRef, outcomesText(w.Commit.Outcomes))
 	case w.Save != nil:
-		return fmt.Sprintf("%s save, request %d, place %q", w.WorkerRef, w.Save.Request-firstSave(storyBegin), w.Save.Place)
+		text := fmt.Sprintf("%s save, request %d, place %q", w.WorkerRef, w.Save.Request-firstSave(storyBegin), w.Save.Place)
+		if p := w.Save.Precopy; p != nil {
+			text += fmt.Sprintf(", rows for %d slots within %s:", p.Of, p.Within)
+			for _, to := range p.To {
+				text += fmt.Sprintf(" %d%s has %d to %d", to.Worker, to.Address, to.Slots.Lo, to.Slots.Hi)
+			}
+		}
+		return text
 	case w.Cancel != nil:
 		return fmt.Sprintf("%s cancel%s: %s", w.WorkerRef, map[bool]string{true: " and keep"}[w.Cancel.Keep], w.Cancel.Reason)
 	case w.Exit != nil:

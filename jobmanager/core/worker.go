@@ -27,6 +27,7 @@ type worker struct {
 	taskManager *taskManager
 	slots       int // number of slots of the task manager that the worker holds; 0 for a giver
 	mode        wire.WorkerMode
+	takes       bool // it is a taker (precopy.go)
 	state       WorkerState
 
 	// pending is the command to start the worker, until it is sent. It is not sent before the
@@ -49,7 +50,8 @@ type worker struct {
 	held        []byte // what its process has kept of earlier attempts, as it has said in Ready
 	toldHeld    bool   // it has said that to this job manager
 	progress    *wire.Progress
-	opened      bool // it has read the rows of a queue
+	opened      bool   // it has read the rows of a queue
+	address     string // where a taker can be reached, once it is ready
 }
 
 // deploy prepares the command to start the worker of job j with the given number on task manager
@@ -76,12 +78,17 @@ func (c *Core) deploy(j *job, n *taskManager, mode wire.WorkerMode, number int, 
 		TaskManager: n.Name,
 		Listen:      n.Host,
 		Advertise:   n.Host,
-		Memory:      n.Memory / int64(n.Slots) * int64(max(1, slots)),
+		Memory:      n.memory(slots),
 		Resume:      j.info.Saves,
 		Keep:        mode == wire.RunMode && j.restarts.settings.Strategy != wire.RestartNone,
 		Silence:     c.config.Detection,
 	}
 	return w
+}
+
+// memory returns the memory of a worker with so many slots.
+func (n *taskManager) memory(slots int) int64 {
+	return n.Memory / int64(n.Slots) * int64(max(1, slots))
 }
 
 // release sends the command to start a worker if the attempt is on record and the task manager
@@ -283,7 +290,9 @@ func (c *Core) workerGone(w *worker, e workerEvent, f *wire.Failure, how ending)
 	if left && c.giverLeft(w) {
 		c.record(w.job, false)
 	}
-	if left || w.ordered != notOrdered || before == WorkerResolved || before == WorkerFailed && e == processEnded {
+	if w.takes {
+		c.precopyDue(w.job)
+	} else if left || w.ordered != notOrdered || before == WorkerResolved || before == WorkerFailed && e == processEnded {
 		// The worker had got a command to end or had reported that it would end. The way in
 		// which its process ended may explain the cause of the job's failure.
 		w.job.learn(w, f)

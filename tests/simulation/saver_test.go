@@ -252,7 +252,8 @@ func (s *saver) close() {
 	s.k.job.store.release(s.h)
 }
 
-// save handles a request for a checkpoint; see engine/worker_checkpoints.go.
+// save handles a request for a checkpoint; see engine/worker_checkpoints.go. Rows are not simulated: if some are
+// to be copied first, only the time passes.
 func (k *worker) save(m *wire.Save) {
 	answer, known := k.answers[m.Request]
 	if k.answers == nil {
@@ -268,21 +269,31 @@ func (k *worker) save(m *wire.Save) {
 	case answer != nil:
 		say(answer)
 	case known:
-	case k.state != workerlife.Running || k.saver == nil || k.saver.f == nil || k.saver.closed:
-		say(&wire.Saved{Request: m.Request, Failure: "the worker has no checkpoints, or does not run"})
+	case m.Precopy != nil:
+		k.answers[m.Request] = nil
+		k.c.after(k.c.w.between(0, min(m.Precopy.Within, 5*time.Second)), func() { k.saveNow(m, say) })
 	default:
 		k.answers[m.Request] = nil
-		k.saver.saveNow(&saveRequest{place: m.Place, done: func(c *checkpoint.Manifest, err error) {
-			a := &wire.Saved{Request: m.Request}
-			if err != nil {
-				a.Failure = err.Error()
-			} else {
-				a.Checkpoint = wire.Origin{Number: c.Number, Written: c.Written}
-				for _, q := range c.Queues {
-					a.Checkpoint.Queues = append(a.Checkpoint.Queues, wire.OriginQueue{Name: q.Name, Superstep: q.Superstep, Ended: q.Ended})
-				}
-			}
-			say(a)
-		}})
+		k.saveNow(m, say)
 	}
+}
+
+// saveNow makes a checkpoint now, and says how that went.
+func (k *worker) saveNow(m *wire.Save, say func(*wire.Saved)) {
+	if k.state != workerlife.Running || k.saver == nil || k.saver.f == nil || k.saver.closed {
+		say(&wire.Saved{Request: m.Request, Failure: "the worker has no checkpoints, or does not run"})
+		return
+	}
+	k.saver.saveNow(&saveRequest{place: m.Place, done: func(c *checkpoint.Manifest, err error) {
+		a := &wire.Saved{Request: m.Request}
+		if err != nil {
+			a.Failure = err.Error()
+		} else {
+			a.Checkpoint = wire.Origin{Number: c.Number, Written: c.Written}
+			for _, q := range c.Queues {
+				a.Checkpoint.Queues = append(a.Checkpoint.Queues, wire.OriginQueue{Name: q.Name, Superstep: q.Superstep, Ended: q.Ended})
+			}
+		}
+		say(a)
+	}})
 }

@@ -38,10 +38,7 @@ func newTMWorker(m *taskManager, d *wire.Deployment) *tmWorker {
 	return &tmWorker{m: m, ref: d.WorkerRef, d: d, mayStay: d.Keep}
 }
 
-func (t *tmWorker) slots() int {
-	mine := t.d.Slots[t.d.Worker]
-	return mine.Hi - mine.Lo
-}
+func (t *tmWorker) slots() int { return t.d.Taken() }
 
 // begin begins with the executable, or with a process that was kept.
 func (t *tmWorker) begin(c *workerProcess) {
