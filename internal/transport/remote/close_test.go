@@ -77,6 +77,35 @@ func TestSendToAWorkerThatHasLeft(t *testing.T) {
 	j.noFailures()
 }
 
+// TestSendOnAConnectionThatHasJustEnded requires that Send names the other worker if the connection ends
+// before senders are told why, so that the failure is known to follow from that of the worker. If the network
+// has failed meanwhile, Send returns that failure.
+func TestSendOnAConnectionThatHasJustEnded(t *testing.T) {
+	for _, failed := range []bool{false, true} {
+		j := connected(t, 2, nil)
+		k := newKeeper(1)
+		j.listen(at(0, 0, 1), k)
+		s := j.dial(0, at(0, 0, 1))
+		require.NoError(t, s.Send(soon(t), transport.Message{}))
+		k.next(t)
+		n := j.nets[0]
+		want := "worker 1 (" + j.nets[1].Address() + ") has left: its connection has ended"
+		if failed {
+			n.mu.Lock()
+			n.err = n.lost(1, "there", "is gone", ErrSilent)
+			n.mu.Unlock()
+			want = "worker 1 (there) is gone"
+		}
+		n.peers[1].conn.end()
+		err := s.Send(soon(t), transport.Message{})
+		var peer *PeerError
+		require.ErrorAs(t, err, &peer)
+		require.Equal(t, 1, peer.Rank)
+		require.EqualError(t, err, want)
+		j.close()
+	}
+}
+
 // TestUseAfterClose requires that calls after Close return ErrClosed, and that a waiting call
 // of Send returns ErrClosed too.
 func TestUseAfterClose(t *testing.T) {

@@ -182,6 +182,18 @@ func (n *Network) fail(err error) {
 	}
 }
 
+// endedBefore returns why nothing can be sent to a worker if its connection has ended before fail or left has told
+// the senders why: the failure of the network, or that the worker has left.
+func (n *Network) endedBefore(p *peer) error {
+	n.mu.Lock()
+	err := n.err
+	n.mu.Unlock()
+	if err == nil {
+		err = n.lost(p.worker, p.where(), "has left: its connection has ended", ErrLeft)
+	}
+	return err
+}
+
 func (n *Network) allPeers() []*peer {
 	peers := make([]*peer, 0, len(n.peers))
 	for _, p := range n.peers {

@@ -270,8 +270,12 @@ func (s *sender) failed(m *transport.Message, err error) error {
 // reason returns the error for a message that was not sent: the cause of ctx if ctx has ended,
 // and otherwise the reason why nothing can be sent to the worker.
 func (s *sender) reason(ctx context.Context, err error) error {
-	if cause := s.p.cause(); cause != nil && !(ctx.Err() != nil && err == context.Cause(ctx)) {
+	cause := s.p.cause()
+	switch {
+	case cause != nil && !(ctx.Err() != nil && err == context.Cause(ctx)):
 		return cause
+	case errors.Is(err, ErrLeft), errors.Is(err, errOver): // the connection has ended, and the peer has not been shut yet
+		return s.p.n.endedBefore(s.p)
 	}
 	return err
 }
