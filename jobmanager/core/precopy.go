@@ -68,8 +68,8 @@ func (c *Core) half(m *move) time.Duration {
 	return max(0, m.by-c.clock.Counted()) / 2
 }
 
-// hurry makes worker 0 save the state of a job in time, which has to leave earlier than was known when its move
-// began.
+// hurry makes worker 0 save the state of a job in time. The job has to leave earlier than was known when its
+// move began.
 func (c *Core) hurry(j *job) {
 	p := j.precopy
 	if p == nil || j.move.by == 0 {
