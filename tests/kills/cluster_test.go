@@ -5,10 +5,12 @@ package kills
 import (
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -26,13 +28,15 @@ type shape struct {
 	memory              string // of each task manager
 	detection, lease    time.Duration
 	flags               []string // further flags of the job manager
+	relayed             bool     // the workers reach each other through valves
 }
 
 // slotsInAll returns the number of slots of the cluster.
 func (s shape) slotsInAll() int { return s.taskManagers * s.slots }
 
 // cluster is a cluster of real processes. The task managers reach the job manager through
-// valves, so that they can be disconnected.
+// valves, so that they can be disconnected. If the shape says so, workers also reach each other
+// through valves.
 type cluster struct {
 	shape
 	t       testing.TB
@@ -44,6 +48,7 @@ type cluster struct {
 	manager *proctest.Cmd // nil while it is not running
 	nodes   []*node
 	small   map[string]bool // directories on a file system of their own, which a fault can fill
+	network string          // the first three bytes of the addresses of relayed nodes
 	taken   bool            // a fault of this strike has taken the store away
 }
 
@@ -51,7 +56,9 @@ type cluster struct {
 type node struct {
 	name  string
 	valve *middlebox.Valve
-	cmd   *proctest.Cmd // nil while the task manager is not running
+	peers []*middlebox.Valve // before the ports of its workers; none unless they are relayed
+	flags []string           // further flags of the task manager
+	cmd   *proctest.Cmd      // nil while the task manager is not running
 }
 
 // startCluster starts a cluster and waits until all its slots are free. When the test ends, it
@@ -79,7 +86,33 @@ func newNode(c *cluster, number int) *node {
 	valve, err := middlebox.NewValve(c.address)
 	require.NoError(c.t, err)
 	c.t.Cleanup(valve.Close)
-	return &node{name: fmt.Sprintf("tm%d", number), valve: valve}
+	n := &node{name: fmt.Sprintf("tm%d", number), valve: valve}
+	if c.relayed {
+		c.relayPeers(n, number)
+	}
+	return n
+}
+
+// clusters numbers the clusters of this process.
+var clusters atomic.Int32
+
+// relayPeers gives a node two addresses of the loopback interface that no other node has. Its workers
+// listen on one of them, and the valves on the other, which others get to know.
+func (c *cluster) relayPeers(n *node, number int) {
+	c.t.Helper()
+	if number == 0 {
+		c.network = fmt.Sprintf("127.%d.%d", 1+os.Getpid()%254, clusters.Add(1)%256)
+	}
+	listen, advertise := fmt.Sprintf("%s.%d", c.network, 2*number+1), fmt.Sprintf("%s.%d", c.network, 2*number+2)
+	const first, ports = 20000, 12 // of workers, and the last of the task manager itself
+	n.flags = []string{"--listen", listen, "--advertise", advertise, "--worker-ports", fmt.Sprintf("%d-%d", first, first+ports-1)}
+	for i := range ports {
+		port := strconv.Itoa(first + i)
+		v, err := middlebox.NewValveAt(net.JoinHostPort(advertise, port), net.JoinHostPort(listen, port))
+		require.NoError(c.t, err)
+		c.t.Cleanup(v.Close)
+		n.peers = append(n.peers, v)
+	}
 }
 
 // end ends all processes, and tells the story if the test has failed.
@@ -146,8 +179,9 @@ func (c *cluster) startManager() {
 // startNode starts a task manager that is not running.
 func (c *cluster) startNode(n *node) {
 	c.t.Helper()
-	n.cmd, _ = c.start(n.name, "taskmanager", "--jobmanager", n.valve.Address(), "--name", n.name,
-		"--slots", strconv.Itoa(c.slots), "--memory", c.memory, "--dir", filepath.Join(c.dir, n.name))
+	args := []string{"taskmanager", "--jobmanager", n.valve.Address(), "--name", n.name,
+		"--slots", strconv.Itoa(c.slots), "--memory", c.memory, "--dir", filepath.Join(c.dir, n.name)}
+	n.cmd, _ = c.start(n.name, append(args, n.flags...)...)
 }
 
 // killManager kills the job manager.

@@ -40,6 +40,8 @@ func (c *cluster) inject(f fault) (heal func()) {
 	case muteNode:
 		c.nodes[f.node].valve.Hold()
 		return c.nodes[f.node].valve.Open
+	case cutPeers, mutePeers, slowPeers:
+		return c.disturbPeers(f)
 	case fillStore, fillOutput:
 		return c.fill(f.kind)
 	case takeStore:
@@ -47,6 +49,31 @@ func (c *cluster) inject(f fault) (heal func()) {
 	}
 	require.FailNow(c.t, "no such fault", f.kind)
 	return nil
+}
+
+// slowRate is the rate of slow connections between workers in bytes per second: an AllReduce of some
+// kilobytes takes about as long as the detection of a lost worker.
+const slowRate = 4 << 10
+
+// disturbPeers disturbs the connections to the workers of a task manager, also those from its own
+// workers.
+func (c *cluster) disturbPeers(f fault) (heal func()) {
+	peers := c.nodes[f.node].peers
+	for _, v := range peers {
+		switch f.kind {
+		case cutPeers:
+			v.Cut()
+		case mutePeers:
+			v.Hold()
+		case slowPeers:
+			v.Slow(slowRate)
+		}
+	}
+	return func() {
+		for _, v := range peers {
+			v.Open()
+		}
+	}
 }
 
 // hitWorker kills or stops the workers of a task manager: those of the fault's node or, if it

@@ -24,6 +24,9 @@ const (
 	killAll    // all processes but the client
 	cutNode    // ends the connections between a task manager and the job manager
 	muteNode   // nothing passes on these connections
+	cutPeers   // ends the connections to the workers of a task manager
+	mutePeers  // nothing passes on these connections
+	slowPeers  // little passes on these connections
 	fillStore  // no room is left in the checkpoint store
 	takeStore  // the directory of the checkpoint store is not there
 	fillOutput // no room is left where the outputs are
@@ -33,6 +36,7 @@ const (
 var kindNames = [kinds]string{
 	"kill worker", "stop worker", "kill task manager", "stop task manager", "kill machine", "stop machine",
 	"kill job manager", "stop job manager", "kill all", "cut connection", "mute connection",
+	"cut workers off", "mute workers", "slow workers",
 	"fill store", "take store away", "fill output",
 }
 
@@ -99,8 +103,8 @@ type plan struct {
 }
 
 func (p plan) String() string {
-	text := fmt.Sprintf("job %s, parallelism %d, on %d task managers of %d slots and %s, detection %v, lease %v, checkpoints %q, %s",
-		p.work.name, p.parallelism, p.taskManagers, p.slots, p.memory, p.detection, p.lease, p.checkpoints, strings.Join(p.restart, " "))
+	text := fmt.Sprintf("job %s, parallelism %d, on %d task managers of %d slots and %s (relayed: %t), detection %v, lease %v, checkpoints %q, %s",
+		p.work.name, p.parallelism, p.taskManagers, p.slots, p.memory, p.relayed, p.detection, p.lease, p.checkpoints, strings.Join(p.restart, " "))
 	for _, s := range p.strikes {
 		text += "\n  " + s.String()
 	}
@@ -117,6 +121,7 @@ func drawPlan(seed uint64) plan {
 		taskManagers: 2 + draw.IntN(3), slots: 1 + draw.IntN(2), memory: one(draw, "1GiB", "1GiB", "48MiB"),
 		detection: 1500 * time.Millisecond, lease: one[time.Duration](draw, 2, 3, 5) * time.Second,
 	}}
+	p.relayed = seed%3 == 1
 	p.work = works[draw.IntN(len(works))]
 	p.parallelism = 1 + draw.IntN(p.slotsInAll())
 	if draw.IntN(3) > 0 { // most jobs have workers on all machines
@@ -179,6 +184,8 @@ func (f fault) goesWith(other fault) bool {
 			return 2
 		case cutNode, muteNode:
 			return 3
+		case cutPeers, mutePeers, slowPeers:
+			return 6
 		case fillStore, takeStore:
 			return 4
 		case fillOutput:
@@ -187,7 +194,7 @@ func (f fault) goesWith(other fault) bool {
 		return 0 // everything
 	}
 	a, b := about(f.kind), about(other.kind)
-	return a > 0 && b > 0 && (a != b || (a == 1 || a == 3) && f.node != other.node)
+	return a > 0 && b > 0 && (a != b || (a == 1 || a == 3 || a == 6) && f.node != other.node)
 }
 
 // drawFault draws a fault.
@@ -198,6 +205,9 @@ func (p *plan) drawFault(draw *rand.Rand) fault {
 	}
 	if p.checkpoints != "" {
 		all = append(all, killAll, fillStore, takeStore)
+	}
+	if p.relayed {
+		all = append(all, cutPeers, cutPeers, mutePeers, mutePeers, slowPeers, slowPeers)
 	}
 	if draw.IntN(60) == 0 {
 		all = []kind{fillOutput}

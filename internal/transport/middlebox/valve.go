@@ -4,10 +4,11 @@ import (
 	"io"
 	"net"
 	"sync"
+	"time"
 )
 
-// Valve relays connections to one address until a test cuts them or holds what they carry. It
-// simulates a network that fails for some time.
+// Valve relays connections to one address until a test cuts them, or holds or slows what they carry.
+// It simulates a network that fails for some time.
 //
 //	valve, err := middlebox.NewValve(address)
 //	defer valve.Close()
@@ -22,6 +23,7 @@ type Valve struct {
 
 	mu      sync.Mutex
 	state   valveState
+	rate    int           // bytes per second of each direction of a connection; 0 without a limit
 	changed chan struct{} // closed when state changes
 	open    map[io.Closer]struct{}
 }
@@ -37,8 +39,11 @@ const (
 
 // NewValve listens on a port of this machine, and relays every connection that it accepts to the
 // given address.
-func NewValve(address string) (*Valve, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+func NewValve(address string) (*Valve, error) { return NewValveAt("127.0.0.1:0", address) }
+
+// NewValveAt is like NewValve, with the address on which the valve listens.
+func NewValveAt(listen, address string) (*Valve, error) {
+	l, err := net.Listen("tcp", listen)
 	if err != nil {
 		return nil, err
 	}
@@ -59,29 +64,33 @@ func NewValve(address string) (*Valve, error) {
 func (v *Valve) Address() string { return v.l.Addr().String() }
 
 // Open makes the valve relay again. Bytes that were held are delivered first.
-func (v *Valve) Open() { v.set(valveOpen) }
+func (v *Valve) Open() { v.set(valveOpen, 0) }
+
+// Slow makes the valve relay at most the given number of bytes per second in each direction of a
+// connection.
+func (v *Valve) Slow(rate int) { v.set(valveOpen, rate) }
 
 // Hold stops all bytes. Connections stay as they are, also new ones, but carry nothing.
-func (v *Valve) Hold() { v.set(valveHeld) }
+func (v *Valve) Hold() { v.set(valveHeld, 0) }
 
 // Cut ends all connections with a reset. New ones end in the same way until Open is called.
-func (v *Valve) Cut() { v.set(valveCut) }
+func (v *Valve) Cut() { v.set(valveCut, 0) }
 
 // Close ends all connections, and waits until all relaying has ended.
 func (v *Valve) Close() {
-	v.set(valveClosed)
+	v.set(valveClosed, 0)
 	v.l.Close()
 	v.work.Wait()
 }
 
 // set changes the state. A valve that is closed stays closed.
-func (v *Valve) set(s valveState) {
+func (v *Valve) set(s valveState, rate int) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.state == valveClosed {
 		return
 	}
-	v.state = s
+	v.state, v.rate = s, rate
 	close(v.changed)
 	v.changed = make(chan struct{})
 	if s == valveCut || s == valveClosed {
@@ -100,16 +109,31 @@ func reset(c io.Closer) {
 	c.Close()
 }
 
-// pass waits while the valve is held, and reports whether it is open.
-func (v *Valve) pass() bool {
+// pass waits while the valve is held, and as long as n bytes take at its rate. It reports whether the
+// valve is open.
+func (v *Valve) pass(n int) bool {
+	began := time.Now()
 	for {
 		v.mu.Lock()
-		state, changed := v.state, v.changed
+		state, rate, changed := v.state, v.rate, v.changed
 		v.mu.Unlock()
-		if state != valveHeld {
-			return state == valveOpen
+		var wait <-chan time.Time
+		switch {
+		case state == valveCut || state == valveClosed:
+			return false
+		case state == valveOpen && rate == 0:
+			return true
+		case state == valveOpen:
+			left := time.Until(began.Add(time.Duration(n) * time.Second / time.Duration(rate)))
+			if left <= 0 {
+				return true
+			}
+			wait = time.After(left)
 		}
-		<-changed
+		select {
+		case <-wait:
+		case <-changed:
+		}
 	}
 }
 
@@ -140,7 +164,7 @@ func (v *Valve) relay(near *net.TCPConn) {
 		return
 	}
 	defer v.drop(near)
-	if !v.pass() {
+	if !v.pass(0) {
 		reset(near)
 		return
 	}
@@ -166,7 +190,7 @@ func (v *Valve) copy(to, from *net.TCPConn) {
 	piece := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(piece)
-		if !v.pass() {
+		if !v.pass(n) {
 			return // the connections are closed
 		}
 		if n > 0 {

@@ -127,3 +127,26 @@ func TestValve(t *testing.T) {
 	_, err = net.Dial("tcp", v.Address())
 	require.Error(t, err)
 }
+
+// TestValveSlow requires that bytes take at least the time of the rate of a slow valve, and that an
+// opened valve delivers the rest at once.
+func TestValveSlow(t *testing.T) {
+	v, err := NewValve(echo(t))
+	require.NoError(t, err)
+	defer v.Close()
+	c := dial(t, v.Address())
+	answers(t, c, 1)
+
+	v.Slow(100)
+	began := time.Now()
+	answers(t, c, 2)
+	require.GreaterOrEqual(t, time.Since(began), 20*time.Millisecond, "a byte there and back")
+
+	v.Slow(1)
+	_, err = c.Write(make([]byte, 3600))
+	require.NoError(t, err)
+	silent(t, c)
+	v.Open()
+	_, err = io.ReadFull(c, make([]byte, 3600))
+	require.NoError(t, err)
+}
