@@ -281,13 +281,13 @@ func (c *workerCopies) spent(queue string, cost time.Duration) {
 }
 
 const (
-	// copyShare is the least ratio of the time between two copies to what a copy costs, as measured. Of two
-	// workers on one machine, a copy took 1.4 times as much processor time as the measurement says: scheduling,
-	// and caches that others have to fill again, are not in it. So copies take about 2 % of the time.
-	copyShare = 75
+	// copyShare is the least ratio of the time between two copies to what a copy costs, as measured. Copies
+	// take 1.1 to 1.7 % of the processor time then, as profiles say: scheduling and parts of the kernel's work
+	// are not measured.
+	copyShare = 100
 	// copyMessages is about the processor time that all workers together need for the messages of a
 	// copy, besides what copies.Config.Spent is told.
-	copyMessages = 500 * time.Microsecond
+	copyMessages = 300 * time.Microsecond
 	// copyMeeting is about how often subtasks in several processes meet to decide whether a state is
 	// copied, if nothing else makes them meet. A meeting takes some hundred microseconds.
 	copyMeeting = 20 * time.Millisecond
@@ -305,7 +305,7 @@ const (
 type copyPace struct {
 	alone bool             // states go to files, and no messages are sent
 	spent time.Duration    // on the copy that is under way, or on the one that ended last
-	costs [4]time.Duration // of the last copies
+	costs [5]time.Duration // of the last copies, without the first
 	n     int              // number of copies
 	last  time.Time        // when a state was last to be copied; zero before the first
 
@@ -340,13 +340,14 @@ func (p *copyPace) decide(now time.Time, step int, free bool) (due bool, next in
 		if !p.alone {
 			cost += copyMessages
 		}
-		p.costs[p.n%len(p.costs)] = cost
+		if p.n == 0 { // it takes memory and connects, so it costs more than others
+			p.costs[0] = cost / 5
+		} else {
+			p.costs[(p.n-1)%len(p.costs)] = cost
+		}
 		p.n, p.spent = p.n+1, 0
 	}
 	apart := copyShare * p.cost()
-	if p.n == 1 { // the first copy takes memory and connects, so it costs more than others
-		apart /= 5
-	}
 	if p.voids > 0 {
 		apart = max(apart, voidWait<<min(p.voids-1, maxVoids))
 	}
@@ -360,11 +361,14 @@ func (p *copyPace) decide(now time.Time, step int, free bool) (due bool, next in
 	return due, int(min(max(1, copyMeeting/p.perStep), maxStride))
 }
 
-// cost returns what a copy costs: the least of the last measurements, which other work of the
-// processors makes longer. It is 0 before the first.
+// cost returns what the next copy is expected to cost: the median of the last ones, as a superstep may also
+// stand still because others use the processors. It is 0 before the first.
 func (p *copyPace) cost() time.Duration {
 	if p.n == 0 {
 		return 0
 	}
-	return slices.Min(p.costs[:min(p.n, len(p.costs))])
+	costs := p.costs
+	last := costs[:min(max(1, p.n-1), len(costs))]
+	slices.Sort(last)
+	return last[len(last)/2]
 }

@@ -24,8 +24,8 @@ func TestCopyPace(t *testing.T) {
 		step, cost, under time.Duration // under is how long a copy is under way
 		every             bool          // a copy after each superstep
 	}{
-		{step: 100 * time.Millisecond, cost: 800 * time.Microsecond, under: 90 * time.Millisecond, every: true},
-		{step: time.Second, cost: 12 * time.Millisecond, under: 900 * time.Millisecond, every: true},
+		{step: 100 * time.Millisecond, cost: 600 * time.Microsecond, under: 90 * time.Millisecond, every: true},
+		{step: time.Second, cost: 9 * time.Millisecond, under: 900 * time.Millisecond, every: true},
 		{step: 100 * time.Millisecond, cost: 50 * time.Millisecond, under: time.Second},
 		{step: 80 * time.Microsecond, cost: 500 * time.Microsecond, under: time.Millisecond},
 		{step: 2 * time.Millisecond, cost: 300 * time.Microsecond, under: 300 * time.Microsecond},
@@ -66,7 +66,7 @@ func TestFirstCopies(t *testing.T) {
 			at = append(at, now)
 		}
 	}
-	require.Equal(t, []time.Duration{0, 7550 * time.Millisecond, 9100 * time.Millisecond, 10650 * time.Millisecond}, at)
+	require.Equal(t, []time.Duration{0, 10050 * time.Millisecond, 12100 * time.Millisecond, 14150 * time.Millisecond}, at)
 }
 
 // TestOriginFromMemory requires that each queue continues from the newest of its states, in memory or
