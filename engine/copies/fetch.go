@@ -201,7 +201,7 @@ func (f *fetch) receive(nc net.Conn, list []int) error {
 		case err != nil:
 			return fmt.Errorf("piece %d: %w", i, err)
 		case h.State != f.State || h.piece != i || h.kind != kindPiece && h.kind != kindMissing:
-			return violation("%v of piece %d of %s, where piece %d is due", h.kind, h.piece, h.State, i)
+			return peerlink.Violation("%v of piece %d of %s, where piece %d is due", h.kind, h.piece, h.State, i)
 		case h.kind == kindMissing:
 			return fmt.Errorf("piece %d: %w", i, errMissing)
 		}

@@ -189,16 +189,16 @@ func (r *frameReader) next() (head, error) {
 	}
 	le := binary.LittleEndian
 	if checksum.CRC32C(0, b[:headBytes-sumBytes]) != le.Uint32(b[headBytes-sumBytes:]) {
-		return head{}, damage("the head of frame %d has a wrong checksum", r.number)
+		return head{}, peerlink.Damaged("the head of frame %d has a wrong checksum", r.number)
 	}
 	if got := le.Uint32(b[24:]); got != r.number {
-		return head{}, damage("frame %d came in the place of frame %d: frames were lost, repeated or reordered", got, r.number)
+		return head{}, peerlink.Damaged("frame %d came in the place of frame %d: frames were lost, repeated or reordered", got, r.number)
 	}
 	h := head{length: int64(le.Uint32(b[20:]))}
 	h.kind, h.Ended, h.void, h.wide = kind(b[4]), b[5]&flagEnded != 0, b[5]&flagVoid != 0, b[5]&flagWide != 0
 	h.Superstep, h.Of, h.piece = int(le.Uint32(b[8:])), int(le.Uint32(b[12:])), int(le.Uint32(b[16:]))
 	if string(b[:4]) != frameMagic || b[5]&^(flagEnded|flagVoid|flagWide) != 0 || h.kind < kindPiece || h.kind > kindNarrow || h.length > h.kind.most() {
-		return head{}, violation("a frame begins with %x", b)
+		return head{}, peerlink.Violation("a frame begins with %x", b)
 	}
 	if n := int(le.Uint16(b[6:])); n > 0 {
 		if err := r.readName(n); err != nil {
@@ -221,7 +221,7 @@ func (r *frameReader) readName(n int) error {
 	}
 	name, sum := r.name[:n], binary.LittleEndian.Uint32(r.name[n:])
 	if checksum.CRC32C(checksum.CRC32C(0, r.small[:]), name) != sum {
-		return damage("the name of the queue in frame %d has a wrong checksum", r.number)
+		return peerlink.Damaged("the name of the queue in frame %d has a wrong checksum", r.number)
 	}
 	if string(name) != r.queue {
 		r.queue = string(name)
@@ -268,7 +268,7 @@ func (r *frameReader) bodyEnd(sum checksum.Sum) error {
 		return err
 	}
 	if binary.LittleEndian.Uint32(end) != sum.Bits() {
-		return damage("the body of frame %d has a wrong checksum", r.number-1)
+		return peerlink.Damaged("the body of frame %d has a wrong checksum", r.number-1)
 	}
 	return nil
 }
@@ -309,14 +309,4 @@ func (r *frameReader) read(b []byte) error {
 		return io.ErrUnexpectedEOF
 	}
 	return err
-}
-
-// damage returns an error that wraps peerlink.ErrDamaged and has details.
-func damage(format string, args ...any) error {
-	return fmt.Errorf("%w: %w", peerlink.ErrDamaged, fmt.Errorf(format, args...))
-}
-
-// violation returns an error that wraps peerlink.ErrProtocol and has details.
-func violation(format string, args ...any) error {
-	return fmt.Errorf("%w: %w", peerlink.ErrProtocol, fmt.Errorf(format, args...))
 }

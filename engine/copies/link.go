@@ -144,10 +144,10 @@ func (l *link) readAnswers(nc net.Conn) (some bool, err error) {
 	for {
 		h, err := r.next()
 		if err == nil && h.kind != kindReceived {
-			err = violation("%v, where an acknowledgement is due", h.kind)
+			err = peerlink.Violation("%v, where an acknowledgement is due", h.kind)
 		}
 		if err == nil && !l.acknowledge(nc) {
-			err = violation("an acknowledgement of nothing")
+			err = peerlink.Violation("an acknowledgement of nothing")
 		}
 		if err != nil {
 			return some, fmt.Errorf("from worker %d: %w", l.to, err)

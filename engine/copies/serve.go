@@ -97,7 +97,7 @@ func (a *answerer) answerNext() error {
 	case kindReport, kindOutcome, kindGather, kindGathered, kindNarrow:
 		to0 := h.kind == kindReport || h.kind == kindGathered
 		if to0 && a.x.cfg.Worker != 0 || !to0 && a.from != 0 {
-			return violation("%v from worker %d to worker %d", h.kind, a.from, a.x.cfg.Worker)
+			return peerlink.Violation("%v from worker %d to worker %d", h.kind, a.from, a.x.cfg.Worker)
 		}
 		a.x.mu.Lock()
 		a.x.core.Received(a.from, h.Message)
@@ -106,7 +106,7 @@ func (a *answerer) answerNext() error {
 	case kindFetch:
 		return a.give(h)
 	default:
-		return violation("%v, which answers nothing", h.kind)
+		return peerlink.Violation("%v, which answers nothing", h.kind)
 	}
 	if err == nil {
 		err = a.w.write(Message{kind: kindReceived}, nil, 0)
@@ -142,7 +142,7 @@ func (a *answerer) give(h head) error {
 	for len(list) > 0 {
 		number, n := binary.Uvarint(list)
 		if n <= 0 || number >= uint64(h.Of) {
-			return violation("a fetch of %s, of no piece", h.State)
+			return peerlink.Violation("a fetch of %s, of no piece", h.State)
 		}
 		list = list[n:]
 		if err := a.givePiece(h.State, int(number)); err != nil {

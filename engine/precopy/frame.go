@@ -138,14 +138,14 @@ func (r *frameReader) next() (kind, []byte, error) {
 	}
 	le := binary.LittleEndian
 	if checksum.CRC32C(0, b[:headBytes-sumBytes]) != le.Uint32(b[headBytes-sumBytes:]) {
-		return 0, nil, damage("the head of frame %d has a wrong checksum", r.number)
+		return 0, nil, peerlink.Damaged("the head of frame %d has a wrong checksum", r.number)
 	}
 	if got := le.Uint32(b[12:]); got != r.number {
-		return 0, nil, damage("frame %d came in the place of frame %d: frames were lost, repeated or reordered", got, r.number)
+		return 0, nil, peerlink.Damaged("frame %d came in the place of frame %d: frames were lost, repeated or reordered", got, r.number)
 	}
 	k, length := kind(b[4]), le.Uint32(b[8:])
 	if string(b[:4]) != frameMagic || b[5] != 0 || b[6] != 0 || b[7] != 0 || k < kindOrder || k > kindFailed || length > uint32(k.most()) {
-		return 0, nil, violation("a frame begins with %x", b)
+		return 0, nil, peerlink.Violation("a frame begins with %x", b)
 	}
 	if int(length) > cap(r.body) {
 		r.body = make([]byte, max(int(length), dataBytes))
@@ -159,18 +159,8 @@ func (r *frameReader) next() (kind, []byte, error) {
 		return 0, nil, err
 	}
 	if checksum.Of(r.body).Bits() != le.Uint32(b[16:]) {
-		return 0, nil, damage("the body of frame %d has a wrong checksum", r.number)
+		return 0, nil, peerlink.Damaged("the body of frame %d has a wrong checksum", r.number)
 	}
 	r.number++
 	return k, r.body, nil
-}
-
-// damage returns an error that wraps peerlink.ErrDamaged and has details.
-func damage(format string, args ...any) error {
-	return fmt.Errorf("%w: %w", peerlink.ErrDamaged, fmt.Errorf(format, args...))
-}
-
-// violation returns an error that wraps peerlink.ErrProtocol and has details.
-func violation(format string, args ...any) error {
-	return fmt.Errorf("%w: %w", peerlink.ErrProtocol, fmt.Errorf(format, args...))
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/superstep-ml/superstep/engine/columnar"
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/internal/peerlink"
 )
 
 // giveAll answers the requests that come over a connection.
@@ -17,7 +18,7 @@ func (n *Node) giveAll(l *line) error {
 			return nil
 		}
 		if err == nil && k != kindWant {
-			err = violation("%v, where a request for a shard is due", k)
+			err = peerlink.Violation("%v, where a request for a shard is due", k)
 		}
 		if err != nil {
 			return err
@@ -51,7 +52,7 @@ func (n *Node) giveShard(l *line, w want) error {
 	case k == kindPass:
 		return nil
 	case k != kindGo:
-		return violation("%v, where a go or pass is due", k)
+		return peerlink.Violation("%v, where a go or pass is due", k)
 	}
 	for _, p := range o.Ports {
 		out := &rowWriter{l: l, buf: make([]byte, 0, dataBytes)}

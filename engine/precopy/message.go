@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/superstep-ml/superstep/engine/task"
+	"github.com/superstep-ml/superstep/internal/peerlink"
 	"github.com/superstep-ml/superstep/shared"
 )
 
@@ -76,19 +77,19 @@ const (
 // decodeOrder decodes and checks an order.
 func decodeOrder(b []byte) (o Order, err error) {
 	if o, err = orders.Decode(b); err != nil {
-		return o, violation("an order: %w", err)
+		return o, peerlink.Violation("an order: %w", err)
 	}
 	if o.Within <= 0 || o.Within > MaxWithin {
-		return o, violation("an order to be done within %v", o.Within)
+		return o, peerlink.Violation("an order to be done within %v", o.Within)
 	}
 	for _, t := range o.Takes {
 		for i, shard := range t.Shards {
 			if shard < 0 || i > 0 && shard <= t.Shards[i-1] {
-				return o, violation("an order for shard %d of queue %q after another one", shard, t.Queue)
+				return o, peerlink.Violation("an order for shard %d of queue %q after another one", shard, t.Queue)
 			}
 		}
 		if t.From.Worker < 0 {
-			return o, violation("an order for shards of worker %d", t.From.Worker)
+			return o, peerlink.Violation("an order for shards of worker %d", t.From.Worker)
 		}
 	}
 	return o, nil
@@ -97,10 +98,10 @@ func decodeOrder(b []byte) (o Order, err error) {
 // decodeWant decodes and checks a request for a shard.
 func decodeWant(b []byte) (w want, err error) {
 	if w, err = wants.Decode(b); err != nil {
-		return w, violation("a request for a shard: %w", err)
+		return w, peerlink.Violation("a request for a shard: %w", err)
 	}
 	if w.Shard < 0 || w.Within <= 0 || w.Within > MaxWithin {
-		return w, violation("a request for shard %d of queue %q within %v", w.Shard, w.Queue, w.Within)
+		return w, peerlink.Violation("a request for shard %d of queue %q within %v", w.Shard, w.Queue, w.Within)
 	}
 	return w, nil
 }
@@ -108,11 +109,11 @@ func decodeWant(b []byte) (w want, err error) {
 // decodeOffer decodes and checks an offer, and returns its bytes.
 func decodeOffer(b []byte) (o offer, bytes int64, err error) {
 	if o, err = offers.Decode(b); err != nil {
-		return o, 0, violation("an offer: %w", err)
+		return o, 0, peerlink.Violation("an offer: %w", err)
 	}
 	for i, p := range o.Ports {
 		if p.Port < 0 || i > 0 && p.Port <= o.Ports[i-1].Port || p.Rows < 0 || p.Bytes < 0 || p.Bytes > maxBytes-bytes {
-			return o, 0, violation("an offer of %d rows with %d bytes of input %d", p.Rows, p.Bytes, p.Port)
+			return o, 0, peerlink.Violation("an offer of %d rows with %d bytes of input %d", p.Rows, p.Bytes, p.Port)
 		}
 		bytes += p.Bytes
 	}
@@ -122,10 +123,10 @@ func decodeOffer(b []byte) (o offer, bytes int64, err error) {
 // decodeOutcome decodes and checks an outcome.
 func decodeOutcome(b []byte) (o Outcome, err error) {
 	if o, err = outcomes.Decode(b); err != nil {
-		return o, violation("an outcome: %w", err)
+		return o, peerlink.Violation("an outcome: %w", err)
 	}
 	if o.Shards < 0 || o.Left < 0 || o.Bytes < 0 {
-		return o, violation("an outcome of %d shards with %d bytes, and %d left", o.Shards, o.Bytes, o.Left)
+		return o, peerlink.Violation("an outcome of %d shards with %d bytes, and %d left", o.Shards, o.Bytes, o.Left)
 	}
 	o.Because = clip(o.Because)
 	return o, nil

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/superstep-ml/superstep/internal/peerlink"
 )
 
 // Direct has processes execute orders, and returns their outcomes in the same order when all have answered, or when
@@ -82,7 +84,7 @@ func (n *Node) send(ctx context.Context, o Order) (out Outcome, err error) {
 	l.r.step = func() { l.nc.SetReadDeadline(time.Time{}) } // until ctx ends
 	k, body, err := l.r.next()
 	if err == nil && k != kindOutcome {
-		err = violation("%v, where an outcome is due", k)
+		err = peerlink.Violation("%v, where an outcome is due", k)
 	}
 	if err != nil {
 		return out, err
@@ -94,7 +96,7 @@ func (n *Node) send(ctx context.Context, o Order) (out Outcome, err error) {
 func (n *Node) obey(l *line) error {
 	k, body, err := l.r.next()
 	if err == nil && k != kindOrder {
-		err = violation("%v, where an order is due", k)
+		err = peerlink.Violation("%v, where an order is due", k)
 	}
 	if err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/internal/humanize"
+	"github.com/superstep-ml/superstep/internal/peerlink"
 )
 
 var (
@@ -100,7 +101,7 @@ func (l *line) ask(ctx context.Context, queue string, shard int) (o offer, bytes
 	}
 	k, body, err := l.r.next()
 	if err == nil && k != kindOffer {
-		err = violation("%v, where an offer is due", k)
+		err = peerlink.Violation("%v, where an offer is due", k)
 	}
 	if err != nil {
 		return o, 0, err
@@ -152,7 +153,7 @@ func (n *Node) receivePort(l *line, p portSize) (rows arrow.Record, err error) {
 		return nil, err
 	}
 	if size := batch.Size(rows); rows.NumRows() != p.Rows || size > p.Bytes {
-		err = violation("%d rows with %s came, where %d with %s were announced", rows.NumRows(), humanize.Bytes(size), p.Rows, humanize.Bytes(p.Bytes))
+		err = peerlink.Violation("%d rows with %s came, where %d with %s were announced", rows.NumRows(), humanize.Bytes(size), p.Rows, humanize.Bytes(p.Bytes))
 		rows.Release()
 		return nil, err
 	}
@@ -219,10 +220,10 @@ func (r *rowReader) next() ([]byte, error) {
 	case k == kindFailed:
 		return nil, &leftOut{fmt.Errorf("its worker cannot give the rows: %s", clip(string(body)))}
 	case k != kindData:
-		return nil, violation("%v, where rows are due", k)
+		return nil, peerlink.Violation("%v, where rows are due", k)
 	}
 	if r.left -= int64(len(body)); r.left < 0 {
-		return nil, violation("more bytes of rows than were announced")
+		return nil, peerlink.Violation("more bytes of rows than were announced")
 	}
 	return body, nil
 }
@@ -230,11 +231,11 @@ func (r *rowReader) next() ([]byte, error) {
 // drain reads the end of the stream, behind which nothing may come.
 func (r *rowReader) drain() error {
 	if len(r.rest) > 0 {
-		return violation("bytes after the end of rows")
+		return peerlink.Violation("bytes after the end of rows")
 	}
 	for r.err == nil {
 		if r.rest, r.err = r.next(); len(r.rest) > 0 {
-			return violation("bytes after the end of rows")
+			return peerlink.Violation("bytes after the end of rows")
 		}
 	}
 	return nil

@@ -85,11 +85,11 @@ func readAnswer(r io.Reader, follows []byte) error {
 	length, v := int(binary.LittleEndian.Uint16(head[6:])), verdict(head[4])
 	switch {
 	case head[0] == 0x15 && head[1] == 3:
-		return violation("it answers with TLS, which this process does not use: give all of them the same credential")
+		return Violation("it answers with TLS, which this process does not use: give all of them the same credential")
 	case string(head[:4]) != answerMagic:
-		return violation("its answer begins with %q: another program listens there, or it was damaged in transit", head[:])
+		return Violation("its answer begins with %q: another program listens there, or it was damaged in transit", head[:])
 	case v < yes || v >= verdicts || head[5] != 0 || length > maxReason || v == yes && length > 0:
-		return damage("its answer begins with %q", head[:])
+		return Damaged("its answer begins with %q", head[:])
 	case v == yes:
 		length = len(follows)
 	}
@@ -99,14 +99,14 @@ func readAnswer(r io.Reader, follows []byte) error {
 	}
 	text, sum := text[:length], binary.LittleEndian.Uint32(text[length:])
 	if checksum.CRC32C(checksum.CRC32C(0, head[:]), text) != sum {
-		return damage("its answer has a wrong checksum")
+		return Damaged("its answer has a wrong checksum")
 	}
 	if v == yes {
 		copy(follows, text)
 		return nil
 	}
 	if !utf8.Valid(text) {
-		return violation("it gives a reason that is not UTF-8")
+		return Violation("it gives a reason that is not UTF-8")
 	}
 	refused := &Refusal{Reason: string(text), Theirs: true, Later: v == later}
 	switch v {

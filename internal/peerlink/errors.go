@@ -71,13 +71,13 @@ var (
 	ErrClosed = errors.New("the port is closed")
 )
 
-// damage returns an error that wraps ErrDamaged and has details.
-func damage(format string, args ...any) error {
+// Damaged returns an error that wraps ErrDamaged and has the formatted details.
+func Damaged(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrDamaged, fmt.Errorf(format, args...))
 }
 
-// violation returns an error that wraps ErrProtocol and has details.
-func violation(format string, args ...any) error {
+// Violation returns an error that wraps ErrProtocol and has the formatted details.
+func Violation(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrProtocol, fmt.Errorf(format, args...))
 }
 

@@ -127,7 +127,7 @@ func readGreeting(r io.Reader) (*greeting, []byte, error) {
 		return nil, nil, fmt.Errorf("its hello breaks off: %w", err)
 	}
 	if checksum.CRC32C(0, raw[:helloBytes-sumBytes]) != le.Uint32(raw[helloBytes-sumBytes:]) {
-		return nil, nil, damage("its hello has a wrong checksum")
+		return nil, nil, Damaged("its hello has a wrong checksum")
 	}
 	if flags := raw[7]; raw[6] == 0 || flags&^(flagSums|flagSecret) != 0 {
 		return nil, nil, Refuse("its hello is of kind %d with flags %#02x, which have no meaning", raw[6], flags)

@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"github.com/superstep-ml/superstep/internal/checksum"
+	"github.com/superstep-ml/superstep/internal/peerlink"
 )
 
 // The body of a frame, which follows the head, is sent in pieces of pieceBytes bytes; the last
@@ -155,7 +156,7 @@ func (r *frameReader) check(p []byte) error {
 	}
 	r.sum = r.sum.Add(p)
 	if want := binary.LittleEndian.Uint32(sum[:]); r.sum.Bits() != want {
-		r.damageErr = damage("%s: up to byte %d it has the checksum %#08x, and says %#08x", r.title(), r.checked+int64(len(p)), r.sum.Bits(), want)
+		r.damageErr = peerlink.Damaged("%s: up to byte %d it has the checksum %#08x, and says %#08x", r.title(), r.checked+int64(len(p)), r.sum.Bits(), want)
 		return r.damageErr
 	}
 	r.checked += int64(len(p))
@@ -173,8 +174,3 @@ func unexpectedEOF(err error) error {
 
 // ErrDamaged is wrapped by errors that say that bytes from a worker were changed in transit.
 var ErrDamaged = checksum.ErrDamaged
-
-// damage returns an error that wraps ErrDamaged and has the formatted details.
-func damage(format string, args ...any) error {
-	return fmt.Errorf("%w: %w", ErrDamaged, fmt.Errorf(format, args...))
-}

@@ -187,7 +187,7 @@ func (c *conn) frames() error {
 				return err
 			}
 			if rest := c.body.rest(); rest != 0 {
-				return violation("a %v of %d bytes, %d too many", k, length, rest)
+				return peerlink.Violation("a %v of %d bytes, %d too many", k, length, rest)
 			}
 		}
 	}

@@ -40,11 +40,6 @@ type damageReport struct{ text string }
 func (e *damageReport) Error() string { return "what was sent came " + e.text }
 func (e *damageReport) Unwrap() error { return ErrDamaged }
 
-// violation returns an error that wraps ErrProtocol and has the formatted details.
-func violation(format string, args ...any) error {
-	return fmt.Errorf("%w: %w", ErrProtocol, fmt.Errorf(format, args...))
-}
-
 // reason returns the reason why a connection was lost, as a text that follows "worker 3 ". The
 // text for a process that died is the same as that for a process that closed its connection:
 // the two cannot be distinguished, and err depends on the operating system.

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/superstep-ml/superstep/internal/checksum"
+	"github.com/superstep-ml/superstep/internal/peerlink"
 	"github.com/superstep-ml/superstep/internal/transport"
 )
 
@@ -113,16 +114,16 @@ func parseHead(b []byte, number uint32, maxMessage int64) (frameHead, error) {
 	length, k := int64(le.Uint32(b)), kind(b[4])
 	edge := int(le.Uint32(b[4:])>>8) - 1
 	if got, want := checksum.CRC32C(0, b[:12]), le.Uint32(b[12:]); got != want {
-		return frameHead{}, damage("the head of frame %d, so that it is not known for what it was, has the checksum %#08x, and says %#08x", number, got, want)
+		return frameHead{}, peerlink.Damaged("the head of frame %d, so that it is not known for what it was, has the checksum %#08x, and says %#08x", number, got, want)
 	}
 	if got := le.Uint32(b[8:]); got != number {
-		return frameHead{}, damage("frame %d came in the place of frame %d: frames were lost, repeated or reordered", got, number)
+		return frameHead{}, peerlink.Damaged("frame %d came in the place of frame %d: frames were lost, repeated or reordered", got, number)
 	}
 	if k < kindBeat || k > kindDamaged || k != kindMessage && edge >= 0 {
-		return frameHead{}, violation("a frame begins with %x", b[:headBytes])
+		return frameHead{}, peerlink.Violation("a frame begins with %x", b[:headBytes])
 	}
 	if least, most := k.bounds(maxMessage); length < least || length > most {
-		return frameHead{}, violation("a %v of %d bytes, where there are %d to %d", k, length, least, most)
+		return frameHead{}, peerlink.Violation("a %v of %d bytes, where there are %d to %d", k, length, least, most)
 	}
 	return frameHead{k, number, length, edge}, nil
 }
@@ -179,10 +180,10 @@ func (h *messageHead) parse(b []byte) error {
 	flags := le.Uint32(b[40:])
 	h.last, h.rows = flags&flagLast != 0, flags&flagRows != 0
 	if flags&^(flagLast|flagRows) != 0 || le.Uint32(b[44:]) != 0 {
-		return violation("a message with flags %#x", flags)
+		return peerlink.Violation("a message with flags %#x", flags)
 	}
 	if h.parts > maxParts {
-		return violation("a message with %d parts, where there are at most %d", h.parts, maxParts)
+		return peerlink.Violation("a message with %d parts, where there are at most %d", h.parts, maxParts)
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/superstep-ml/superstep/internal/peerlink"
 	"github.com/superstep-ml/superstep/internal/transport"
 )
 
@@ -128,7 +129,7 @@ func (i *incoming) handle(k kind, length int) error {
 	case kindMessage:
 		return i.message(length)
 	}
-	return violation("a %v from the side that connected", k)
+	return peerlink.Violation("a %v from the side that connected", k)
 }
 
 // finish releases the decoders.
@@ -146,7 +147,7 @@ func (i *incoming) schema(length int) error {
 	}
 	number := binary.LittleEndian.Uint32(b[:])
 	if int(number) >= maxSchemas || i.decoders[number] != nil {
-		return violation("a schema of number %d, which is too large or was sent before", number)
+		return peerlink.Violation("a schema of number %d, which is too large or was sent before", number)
 	}
 	head := make([]byte, length-len(b)) // at most maxSchema
 	if _, err := io.ReadFull(&i.body, head); err != nil {
@@ -154,7 +155,7 @@ func (i *incoming) schema(length int) error {
 	}
 	d, err := newDecoder(head, i.n.cfg.Allocator)
 	if err != nil {
-		return violation("schema %d: %w", number, err)
+		return peerlink.Violation("schema %d: %w", number, err)
 	}
 	i.decoders[number] = d
 	return nil
@@ -174,11 +175,11 @@ func (i *incoming) message(length int) error {
 	from := i.credits[addr]
 	i.mu.Unlock()
 	if from == nil || from.available.Add(-1) < 0 {
-		return violation("a message to %v, without a credit", addr)
+		return peerlink.Violation("a message to %v, without a credit", addr)
 	}
 	left := length - messageBytes - int(h.parts)*partBytes
 	if left < 0 || !h.rows && left > 0 {
-		return violation("a message of %d bytes with %d parts, rows %t", length, h.parts, h.rows)
+		return peerlink.Violation("a message of %d bytes with %d parts, rows %t", length, h.parts, h.rows)
 	}
 	m := transport.Message{Shard: int(h.shard), To: int(h.to), Seq: h.seq, Sent: h.sent, SentRows: h.sentRows, Last: h.last}
 	if err := i.parts(&m, int(h.parts)); err != nil {
@@ -191,14 +192,14 @@ func (i *incoming) message(length int) error {
 	}
 	if err := checkParts(&m); err != nil {
 		m.Release()
-		return violation("a message to %v: %w", addr, err)
+		return peerlink.Violation("a message to %v: %w", addr, err)
 	}
 	select {
 	case from.in.queue <- arrival{m, from}:
 		return nil
 	default:
 		m.Release()
-		return violation("a message to %v, which is full", addr) // cannot happen, as there was a credit for the message
+		return peerlink.Violation("a message to %v, which is full", addr) // cannot happen, as there was a credit for the message
 	}
 }
 
@@ -223,11 +224,11 @@ func (i *incoming) parts(m *transport.Message, n int) error {
 func (i *incoming) rows(m *transport.Message, schema uint32, length int) error {
 	d := i.decoders[schema]
 	if d == nil {
-		return violation("rows of schema %d, which was not sent", schema)
+		return peerlink.Violation("rows of schema %d, which was not sent", schema)
 	}
 	rows, err := d.decode(&i.body, int64(length))
 	if err != nil {
-		return violation("rows of shard %d: %w", m.Shard, err)
+		return peerlink.Violation("rows of shard %d: %w", m.Shard, err)
 	}
 	m.Rows = rows
 	return nil

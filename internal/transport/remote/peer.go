@@ -180,7 +180,7 @@ func (p *peer) handle(k kind, _ int) error {
 	case kindGrant:
 		return p.granted()
 	}
-	return violation("a %v from the side that accepted", k)
+	return peerlink.Violation("a %v from the side that accepted", k)
 }
 
 func (p *peer) finish() {}
@@ -199,7 +199,7 @@ func (p *peer) granted() error {
 	boxes := len(p.gates)
 	p.mu.Unlock()
 	if n == 0 || n > 1<<20 || boxes > maxInboxes {
-		return violation("%d credits for %v, one of %d inboxes", n, addr, boxes)
+		return peerlink.Violation("%d credits for %v, one of %d inboxes", n, addr, boxes)
 	}
 	p.gate(addr).Leave(int64(n))
 	return nil
