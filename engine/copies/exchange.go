@@ -190,33 +190,33 @@ func (x *Exchange) Voided(queue string) bool {
 	return x.core.Voided(queue)
 }
 
-// Await waits in worker 0 until no state of a queue is under way. A worker that leaves its job may
-// wait for that.
+// Await waits in worker 0 until no state of a queue is under way.
 func (x *Exchange) Await(ctx context.Context, queue string) error {
+	return x.await(ctx, fmt.Sprintf("the state of queue %q is not copied", queue), func() bool { return !x.core.UnderWay(queue) })
+}
+
+// await waits until done returns true, which is called with mu held: at once, and whenever a state is settled.
+// undone says in the error what was awaited.
+func (x *Exchange) await(ctx context.Context, undone string, done func() bool) error {
 	for {
 		x.mu.Lock()
-		if !x.core.UnderWay(queue) {
+		if done() {
 			x.mu.Unlock()
 			return nil
 		}
-		changed := x.change()
+		if x.changed == nil {
+			x.changed = make(chan struct{})
+		}
+		changed := x.changed
 		x.mu.Unlock()
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return fmt.Errorf("the state of queue %q is not copied yet: %w", queue, context.Cause(ctx))
+			return fmt.Errorf("%s yet: %w", undone, context.Cause(ctx))
 		case <-x.ctx.Done():
-			return fmt.Errorf("the state of queue %q is not copied: %w", queue, errClosed)
+			return fmt.Errorf("%s: %w", undone, errClosed)
 		}
 	}
-}
-
-// change returns a channel that is closed when a state is settled. mu is held.
-func (x *Exchange) change() <-chan struct{} {
-	if x.changed == nil {
-		x.changed = make(chan struct{})
-	}
-	return x.changed
 }
 
 var errNoRoom = errors.New("the memory of the job has no room for it: give the job more with --memory; it is copied less often, and this is not logged again")

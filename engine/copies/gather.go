@@ -1,9 +1,6 @@
 package copies
 
-import (
-	"context"
-	"fmt"
-)
+import "context"
 
 // A job may end its attempt on purpose, and go on with fewer workers or on other machines. It then
 // needs its states at whichever workers are left. So worker 0 has all states gathered: each worker sends
@@ -107,25 +104,16 @@ var narrowState = State{Superstep: 1, Of: 1}
 // workers is enough to continue from what Gather returns, or from later states. The caller shares no
 // new states while Gather runs, except for those after which no superstep follows. Gather does not wait for
 // states that are under way of queues for which besides is true.
-func (x *Exchange) Gather(ctx context.Context, besides func(queue string) bool) ([]State, error) {
+func (x *Exchange) Gather(ctx context.Context, besides func(queue string) bool) (states []State, err error) {
 	gathered := make(map[State]bool)
-	for {
-		x.mu.Lock()
-		if x.core.gatherAll(gathered, besides) {
-			states := x.cfg.Store.newest()
-			x.mu.Unlock()
-			return states, nil
+	err = x.await(ctx, "the states of the queues are not copied to all workers", func() bool {
+		all := x.core.gatherAll(gathered, besides)
+		if all {
+			states = x.cfg.Store.newest()
 		}
-		changed := x.change()
-		x.mu.Unlock()
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return nil, fmt.Errorf("the states of the queues are not copied to all workers yet: %w", context.Cause(ctx))
-		case <-x.ctx.Done():
-			return nil, fmt.Errorf("the states of the queues are not copied to all workers: %w", errClosed)
-		}
-	}
+		return all
+	})
+	return states, err
 }
 
 // Narrow says in worker 0 that copies of later states need to go to Config.Copies workers only.

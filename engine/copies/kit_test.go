@@ -202,3 +202,17 @@ func subsets(n, size int) iter.Seq[[]int] {
 		}
 	}
 }
+
+// Size returns the number of bytes of the pieces.
+func (s *Store) Size() (bytes int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, q := range s.queues {
+		for _, h := range q.states {
+			for _, p := range h.pieces {
+				bytes += int64(len(p.data))
+			}
+		}
+	}
+	return bytes
+}

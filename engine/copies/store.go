@@ -18,7 +18,6 @@ const maxStates = 3
 type Store struct {
 	mu     sync.Mutex
 	queues map[string]*shelf
-	size   int64
 }
 
 // shelf is what a Store has of one queue.
@@ -148,13 +147,6 @@ func (s *Store) Memory() (bytes int64) {
 		bytes += q.bytes + q.spared
 	}
 	return bytes
-}
-
-// Size returns the number of bytes of the pieces. It may keep about as much again for reuse.
-func (s *Store) Size() int64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.size
 }
 
 // Keep drops all states but the given ones, from which an attempt continues. These are complete.
@@ -314,7 +306,6 @@ func (s *Store) put(state State, number int, p *piece) {
 		p.data = []byte{} // nil would say that it is not held
 	}
 	s.held(q, state).pieces[number] = p
-	s.size += int64(len(p.data))
 	q.bytes += int64(cap(p.data))
 	if len(q.states) > maxStates { // the oldest that is not known to be complete
 		s.drop(q, slices.IndexFunc(q.states, func(h *heldOf) bool { return h.State != q.complete }))
@@ -401,7 +392,6 @@ func (s *Store) drop(q *shelf, i int) {
 	h := q.states[i]
 	q.states = slices.Delete(q.states, i, i+1)
 	for _, p := range h.pieces {
-		s.size -= int64(len(p.data))
 		q.bytes -= int64(cap(p.data))
 	}
 	for _, p := range h.pieces {
