@@ -204,7 +204,7 @@ func (k *Retained) adoptShard(p *plan.Plan, files *mapped.Reopened, queue string
 	adopted := make(map[int]portRows)
 	defer func() {
 		if err != nil {
-			keptRows{shard: adopted}.release(func(int) bool { return true })
+			keptRows{shard: adopted}.dropAll()
 		}
 	}()
 	for port, f := range ports {
@@ -217,10 +217,7 @@ func (k *Retained) adoptShard(p *plan.Plan, files *mapped.Reopened, queue string
 		k.files.hasDescribed(adopted[port].file, f)
 	}
 	k.files.markUsed()
-	if k.rows[queue] == nil {
-		k.rows[queue] = make(keptRows)
-	}
-	k.rows[queue][shard] = adopted
+	k.rows.put(queue, shard, adopted)
 	return nil
 }
 

@@ -22,7 +22,7 @@ type aheadRows struct {
 	budget *Budget // of the run; nil in a process that runs no subtasks
 	most   int64   // limit in bytes where there is no budget
 	bytes  int64   // that are reserved
-	rows   map[string]keptRows
+	rows   queueRows
 }
 
 // openAhead begins to take rows for the run after r.
@@ -36,7 +36,7 @@ func (k *Retained) openAhead(r *run) {
 	a := &k.ahead
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.open, a.budget, a.most, a.rows = true, r.budget, 0, make(map[string]keptRows)
+	a.open, a.budget, a.most, a.rows = true, r.budget, 0, make(queueRows)
 	if r.part.gives() {
 		a.budget, a.most = nil, cmp.Or(r.env.MemoryAhead, r.budget.Limit()/2)
 	} else {
@@ -110,15 +110,12 @@ func (k *Retained) AddAhead(queue string, shard int, ports map[int]columnar.Batc
 		err = fmt.Errorf("shard %d of queue %q is here already", shard, queue)
 	}
 	if err != nil {
-		keptRows{shard: rows}.release(func(int) bool { return true })
+		keptRows{shard: rows}.dropAll()
 		a.leave(reserved)
 		return err
 	}
-	if a.rows[queue] == nil {
-		a.rows[queue] = make(keptRows)
-	}
 	a.leave(reserved - bytes)
-	a.rows[queue][shard] = rows
+	a.rows.put(queue, shard, rows)
 	return nil
 }
 
@@ -167,7 +164,7 @@ func (a *aheadRows) yield(most int64) {
 				return
 			}
 			a.leave(bytesOf(ports))
-			rows.release(func(other int) bool { return other == shard })
+			rows.drop(shard)
 		}
 	}
 }
@@ -198,13 +195,10 @@ func (k *Retained) settleAhead() {
 		for shard, ports := range rows {
 			a.leave(bytesOf(ports))
 			if k.rows[queue][shard] != nil { // it has got the shard another way
-				rows.release(func(other int) bool { return other == shard })
+				rows.drop(shard)
 				continue
 			}
-			if k.rows[queue] == nil {
-				k.rows[queue] = make(keptRows)
-			}
-			k.rows[queue][shard] = ports
+			k.rows.put(queue, shard, ports)
 		}
 	}
 	a.rows = nil
@@ -216,12 +210,11 @@ func (k *Retained) DropAhead(wanted func(queue string, shard int) bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for queue, rows := range a.rows {
-		rows.release(func(shard int) bool {
-			drop := !wanted(queue, shard)
-			if drop {
-				a.leave(bytesOf(rows[shard]))
+		for shard, ports := range rows {
+			if !wanted(queue, shard) {
+				a.leave(bytesOf(ports))
+				rows.drop(shard)
 			}
-			return drop
-		})
+		}
 	}
 }

@@ -37,13 +37,7 @@ func (k *Retained) lender(queue string) func(port, shard int, rows KeptRows) {
 	return func(port, shard int, rows KeptRows) {
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		if k.lent[queue] == nil {
-			k.lent[queue] = make(keptRows)
-		}
-		if k.lent[queue][shard] == nil {
-			k.lent[queue][shard] = make(map[int]portRows)
-		}
-		k.lent[queue][shard][port] = portRows{arrowrows.Record(rows.Rows), rows.File, rows.Memory}
+		k.lent.putPort(queue, port, shard, rows)
 	}
 }
 

@@ -33,8 +33,8 @@ import (
 // time. NewRetained returns one that has nothing.
 type Retained struct {
 	mu      sync.Mutex
-	left    bool                              // functions of a run may still use the rows
-	rows    map[string]keptRows               // by queue
+	left    bool // functions of a run may still use the rows
+	rows    queueRows
 	sides   map[sideKey][]arrow.Record        // rows of queues that all subtasks of another queue read
 	reports map[string]QueueReport            // of queues that have ended, in the process that had subtask 0
 	made    map[plan.NodeID]map[int]madeShard // by operator, then by shard
@@ -42,7 +42,7 @@ type Retained struct {
 	keep    map[plan.NodeID]map[int]madeShard // of the current run: what it does not make again and reports
 	parent  string                            // directory for files that outlive the process; "" if there is none
 	files   *rowFiles                         // in parent; nil if there are none
-	lent    map[string]keptRows               // by queue: rows that loops of the current run lend, borrowed from them
+	lent    queueRows                         // rows that loops of the current run lend, borrowed from them
 	current *run                              // the current run; nil after its end
 	whole   map[string]bool                   // queues before which no operator of the current run has emitted rows in Finish
 	ahead   aheadRows                         // rows that are taken ahead of the next run; it has a lock of its own
@@ -51,8 +51,8 @@ type Retained struct {
 // NewRetained returns a Retained of a process that has not run anything.
 func NewRetained() *Retained {
 	return &Retained{
-		rows: make(map[string]keptRows), reports: make(map[string]QueueReport),
-		ends: make(map[plan.NodeID]bool), made: make(map[plan.NodeID]map[int]madeShard), lent: make(map[string]keptRows),
+		rows: make(queueRows), reports: make(map[string]QueueReport),
+		ends: make(map[plan.NodeID]bool), made: make(map[plan.NodeID]map[int]madeShard), lent: make(queueRows),
 	}
 }
 
@@ -67,7 +67,7 @@ func (k *Retained) Close() error {
 	k.releaseSides()
 	k.settleAhead()
 	for _, rows := range k.rows {
-		rows.release(func(int) bool { return true })
+		rows.dropAll()
 	}
 	clear(k.rows)
 	clear(k.reports)
@@ -300,7 +300,7 @@ func (k *Retained) forgetUnknown(r *run) {
 			continue
 		}
 		for _, queue := range queuesBehind(r.plan, node) {
-			k.rows[queue].release(func(int) bool { return true })
+			k.rows[queue].dropAll()
 			delete(k.rows, queue)
 		}
 	}

@@ -27,17 +27,38 @@ func (rows portRows) bytes() int64 {
 	return batch.Size(rows.batch)
 }
 
-// release releases the rows of the shards for which drop is true.
-func (rows keptRows) release(drop func(shard int) bool) {
-	for shard, ports := range rows {
-		if !drop(shard) {
-			continue
-		}
-		for _, held := range ports {
-			held.batch.Release()
-		}
-		delete(rows, shard)
+// drop releases the rows of a shard.
+func (rows keptRows) drop(shard int) {
+	for _, held := range rows[shard] {
+		held.batch.Release()
 	}
+	delete(rows, shard)
+}
+
+// dropAll releases all rows.
+func (rows keptRows) dropAll() {
+	for shard := range rows {
+		rows.drop(shard)
+	}
+}
+
+// queueRows are the rows of queues, by queue.
+type queueRows map[string]keptRows
+
+// put adds the rows of a shard of a queue, by data port.
+func (all queueRows) put(queue string, shard int, ports map[int]portRows) {
+	if all[queue] == nil {
+		all[queue] = make(keptRows)
+	}
+	all[queue][shard] = ports
+}
+
+// putPort adds the rows of a data port of a shard.
+func (all queueRows) putPort(queue string, port, shard int, rows KeptRows) {
+	if all[queue][shard] == nil {
+		all.put(queue, shard, make(map[int]portRows))
+	}
+	all[queue][shard][port] = portRows{arrowrows.Record(rows.Rows), rows.File, rows.Memory}
 }
 
 // keeper returns the function with which the loops of a queue say which rows are kept for the next run, or
@@ -49,19 +70,11 @@ func (k *Retained) keeper(queue string) func(port, shard int, rows KeptRows) {
 	return func(port, shard int, rows KeptRows) {
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		if k.rows[queue] == nil {
-			k.rows[queue] = make(keptRows)
-		}
-		ports := k.rows[queue][shard]
-		if ports == nil {
-			ports = make(map[int]portRows)
-			k.rows[queue][shard] = ports
-		}
-		if before, there := ports[port]; there {
+		if before, there := k.rows[queue][shard][port]; there {
 			before.batch.Release()
 		}
 		rows.Rows.Retain()
-		ports[port] = portRows{arrowrows.Record(rows.Rows), rows.File, rows.Memory}
+		k.rows.putPort(queue, port, shard, rows)
 	}
 }
 
@@ -120,7 +133,12 @@ func (k *Retained) releaseRows(needed func(queue string, shard int) bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for queue, rows := range k.rows {
-		if rows.release(func(shard int) bool { return !needed(queue, shard) }); len(rows) == 0 {
+		for shard := range rows {
+			if !needed(queue, shard) {
+				rows.drop(shard)
+			}
+		}
+		if len(rows) == 0 {
 			delete(k.rows, queue)
 		}
 	}
