@@ -269,22 +269,17 @@ func reopen(files *mapped.Reopened, f leftFile) (rows portRows, err error) {
 // learn keeps what another process has written of operators. mu is held.
 func (k *Retained) learn(h holding) {
 	for _, n := range h.Made {
-		if k.made[n.Node] == nil {
-			k.made[n.Node] = make(map[int]madeShard)
-		}
 		at := 0
 		for _, shards := range n.Shards {
 			for shard := shards.Lo; shard < shards.Hi && at < len(n.Counts); shard++ {
 				if _, there := k.made[n.Node][shard]; !there {
-					k.made[n.Node][shard] = n.Counts[at]
+					k.made.put(n.Node, shard, n.Counts[at])
 				}
 				at++
 			}
 		}
 	}
-	for _, node := range h.Ended {
-		k.ends[node] = k.ends[node] || slices.Contains(h.Ends, node)
-	}
+	k.learnEnded(&h)
 }
 
 // recordOf returns the rows as a record, borrowed.

@@ -15,6 +15,16 @@ type madeShard struct {
 	Sums     map[string]float64 `msgpack:"s,omitempty"`
 }
 
+// madeShards are shards that operators have made.
+type madeShards map[plan.NodeID]map[int]madeShard
+
+func (all madeShards) put(node plan.NodeID, shard int, made madeShard) {
+	if all[node] == nil {
+		all[node] = make(map[int]madeShard)
+	}
+	all[node][shard] = made
+}
+
 // madeBefore is what operators have made in earlier runs.
 type madeBefore struct {
 	p    *plan.Plan
@@ -97,7 +107,7 @@ func (b *madeBefore) counts(node plan.NodeID, shard int) (made madeShard, ok boo
 func (k *Retained) report(p *plan.Plan, toMake [][]bool, before *madeBefore, hosts []int, worker int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.keep = make(map[plan.NodeID]map[int]madeShard)
+	k.keep = make(madeShards)
 	for i := range p.Vertices {
 		v := &p.Vertices[i]
 		for _, c := range v.Chain {
@@ -118,12 +128,8 @@ func (k *Retained) reportShard(node plan.NodeID, shard int, before *madeBefore) 
 	if !own {
 		made, _ = before.counts(node, shard)
 	}
-	for _, in := range []map[plan.NodeID]map[int]madeShard{k.made, k.keep} {
-		if in[node] == nil {
-			in[node] = make(map[int]madeShard)
-		}
-		in[node][shard] = made
-	}
+	k.made.put(node, shard, made)
+	k.keep.put(node, shard, made)
 }
 
 // holdMade keeps what operators have counted for the shards that they have made. mu is held.
@@ -137,12 +143,9 @@ func (k *Retained) holdMade(r *run) {
 func (k *Retained) noteMade(t *subtask) {
 	for _, m := range t.marks {
 		for i, l := range t.links {
-			if k.made[l.node.ID] == nil {
-				k.made[l.node.ID] = make(map[int]madeShard)
-			}
 			made := m.links[i]
 			made.Sums = sumsOf(l.context.sums, m.shard)
-			k.made[l.node.ID][m.shard] = made
+			k.made.put(l.node.ID, m.shard, made)
 		}
 	}
 }

@@ -35,24 +35,24 @@ type Retained struct {
 	mu      sync.Mutex
 	left    bool // functions of a run may still use the rows
 	rows    queueRows
-	sides   map[sideKey][]arrow.Record        // rows of queues that all subtasks of another queue read
-	reports map[string]QueueReport            // of queues that have ended, in the process that had subtask 0
-	made    map[plan.NodeID]map[int]madeShard // by operator, then by shard
-	ends    map[plan.NodeID]bool              // of operators that have finished, not in one subtask: whether Finish has emitted rows
-	keep    map[plan.NodeID]map[int]madeShard // of the current run: what it does not make again and reports
-	parent  string                            // directory for files that outlive the process; "" if there is none
-	files   *rowFiles                         // in parent; nil if there are none
-	lent    queueRows                         // rows that loops of the current run lend, borrowed from them
-	current *run                              // the current run; nil after its end
-	whole   map[string]bool                   // queues before which no operator of the current run has emitted rows in Finish
-	ahead   aheadRows                         // rows that are taken ahead of the next run; it has a lock of its own
+	sides   map[sideKey][]arrow.Record // rows of queues that all subtasks of another queue read
+	reports map[string]QueueReport     // of queues that have ended, in the process that had subtask 0
+	made    madeShards
+	ends    map[plan.NodeID]bool // of operators that have finished, not in one subtask: whether Finish has emitted rows
+	keep    madeShards           // of the current run: what it does not make again and reports
+	parent  string               // directory for files that outlive the process; "" if there is none
+	files   *rowFiles            // in parent; nil if there are none
+	lent    queueRows            // rows that loops of the current run lend, borrowed from them
+	current *run                 // the current run; nil after its end
+	whole   map[string]bool      // queues before which no operator of the current run has emitted rows in Finish
+	ahead   aheadRows            // rows that are taken ahead of the next run; it has a lock of its own
 }
 
 // NewRetained returns a Retained of a process that has not run anything.
 func NewRetained() *Retained {
 	return &Retained{
 		rows: make(queueRows), reports: make(map[string]QueueReport),
-		ends: make(map[plan.NodeID]bool), made: make(map[plan.NodeID]map[int]madeShard), lent: make(queueRows),
+		ends: make(map[plan.NodeID]bool), made: make(madeShards), lent: make(queueRows),
 	}
 }
 
@@ -326,8 +326,13 @@ func (k *Retained) learnEnds(held []holding) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for i := range held {
-		for _, node := range held[i].Ended {
-			k.ends[node] = k.ends[node] || slices.Contains(held[i].Ends, node)
-		}
+		k.learnEnded(&held[i])
+	}
+}
+
+// learnEnded notes what a holding says of operators that have finished. mu is held.
+func (k *Retained) learnEnded(h *holding) {
+	for _, node := range h.Ended {
+		k.ends[node] = k.ends[node] || slices.Contains(h.Ends, node)
 	}
 }
