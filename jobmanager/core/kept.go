@@ -76,7 +76,7 @@ func (c *Core) foundKept(n *taskManager, ref wire.WorkerRef) {
 	}
 	runs := j.info.State == wire.JobDeploying || j.info.State == wire.JobRunning
 	switch {
-	case j.keeps(n, ref) || slices.ContainsFunc(j.workers, func(w *worker) bool { return w.taskManager == n && !w.state.Gone() }):
+	case j.keeps(n, ref) || j.workerOn(n) != nil:
 	case runs && !current:
 		c.exit(k)
 	default:

@@ -47,7 +47,7 @@ func (c *Core) askToMove(j *job) {
 	c.endPrecopy(j)
 	p := c.choosePrecopy(j)
 	if p == nil {
-		c.askToSave(j, "", 0)
+		c.askSave(j, wire.Save{}, 0)
 		return
 	}
 	j.precopy = p
@@ -167,7 +167,7 @@ func (c *Core) precopyDue(j *job) {
 	case p.asked:
 		if p.late > 0 && c.clock.Counted() >= p.late {
 			p.late = 0
-			c.askToSave(j, "", 0)
+			c.askSave(j, wire.Save{}, 0)
 		}
 		return
 	case c.clock.Counted() < p.due && slices.ContainsFunc(j.takers, (*worker).starts):
@@ -176,7 +176,7 @@ func (c *Core) precopyDue(j *job) {
 	to := p.to(j)
 	if len(to) == 0 { // all takers were lost
 		c.endPrecopy(j)
-		c.askToSave(j, "", 0)
+		c.askSave(j, wire.Save{}, 0)
 		return
 	}
 	within := min(precopyLimit, c.half(j.move))

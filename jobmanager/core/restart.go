@@ -208,7 +208,8 @@ func (c *Core) noteLost(j *job, f *wire.Failure) {
 // restart ends the current attempt of a job for the reason f. The next attempt begins after the delay.
 func (c *Core) restart(j *job, f *wire.Failure, delay time.Duration) {
 	now := c.clock.Counted()
-	if j.move = nil; !j.moving {
+	j.move = nil
+	if !j.moving {
 		j.precopy = nil
 	}
 	c.moveJob(j, jobLost, "")

@@ -58,7 +58,7 @@ func (c *Core) saveAsked(e SaveAsked) {
 		c.emit(SaveAnswered{Request: e.Request, Saved: wire.Saved{Failure: why}})
 		return
 	}
-	c.askToSave(j, e.Place, e.Request)
+	c.askSave(j, wire.Save{Place: e.Place}, e.Request)
 }
 
 // saves reports whether the states of the job's queues are saved in checkpoints.
@@ -120,13 +120,8 @@ func (c *Core) canGoOn(j *job) bool {
 	return c.goesOnWithout(j, func(*taskManager) bool { return false })
 }
 
-// askToSave asks worker 0 of a running job for a checkpoint, or to have all workers hold the states if the
-// job has none.
-func (c *Core) askToSave(j *job, place string, client int) {
-	c.askSave(j, wire.Save{Place: place}, client)
-}
-
-// askSave gives a request for a state its number, and sends it to worker 0.
+// askSave asks worker 0 of a running job for a checkpoint, or to have all workers hold the states if the
+// job has none. client is the number of the client's request, 0 if the core asks.
 func (c *Core) askSave(j *job, what wire.Save, client int) {
 	c.saveNumber++
 	what.Request = c.saveNumber
@@ -156,7 +151,7 @@ func (c *Core) saved(w *worker, a *wire.Saved) {
 	s := j.saving[i]
 	j.saving = slices.Delete(j.saving, i, i+1)
 	if s.client == 0 && j.move != nil && j.move.to > 0 && slices.ContainsFunc(j.saving, func(o save) bool { return o.client > 0 }) {
-		c.askToSave(j, "", 0) // the end of the attempt can wait for the answer to the client
+		c.askSave(j, wire.Save{}, 0) // the end of the attempt can wait for the answer to the client
 		return
 	}
 	if s.client == 0 {
