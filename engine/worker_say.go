@@ -23,7 +23,7 @@ type workerSender struct {
 	unsent   func(error)   // called when a message cannot be written although the pipe works
 }
 
-// maxMessages is larger than the number of messages that a worker can post.
+// maxMessages is the number of messages that may wait to be written. Whoever posts another one waits.
 const maxMessages = 16
 
 // newWorkerSender returns a sender and begins to send heartbeats. It calls the functions broken

@@ -135,6 +135,9 @@ func (n *Node) execute(ctx context.Context, o Order) Outcome {
 	n.mu.Unlock()
 	n.executing.Lock()
 	defer n.executing.Unlock()
+	if err := ctx.Err(); err != nil { // a later order may have been executed meanwhile, whose rows must stay
+		return o.undone(reason(ctx, err))
+	}
 	wanted := make(map[string]map[int]bool)
 	from := make(map[Process][]Take)
 	for _, t := range o.Takes {

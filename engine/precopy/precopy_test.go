@@ -260,6 +260,17 @@ func TestNewerOrder(t *testing.T) {
 	g.requireRows(0, 4, 5, 6, 7)
 }
 
+// TestSupersededOrder requires that an order which was ended before it began drops no rows, as a later order
+// may have taken them.
+func TestSupersededOrder(t *testing.T) {
+	g := newGroup(t, 3, nil)
+	require.Equal(t, 4, g.nodes[0].Direct(t.Context(), []Order{g.order(0, 1)})[0].Shards)
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.Equal(t, 4, g.nodes[0].execute(over, g.order(0, 2)).Left)
+	g.requireRows(0, 4, 5, 6, 7)
+}
+
 // TestClip requires that long reasons are cut.
 func TestClip(t *testing.T) {
 	require.Len(t, clip(string(make([]byte, 2*maxReason))), maxReason+len("…"))

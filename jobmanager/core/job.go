@@ -55,11 +55,12 @@ type job struct {
 	computed    bool          // all workers have finished, so the job is not restarted any more
 	unwanted    bool          // a cancellation was requested while the core looked for a cause, so the job is not restarted any more
 
-	earlier wire.Checkpointed // what the attempts before the current one have reported of their checkpoints
-	newest  time.Duration     // when the core learned of the newest checkpoint, or the job first ran; 0 before
-	saving  []save            // requests for checkpoints that worker 0 has not answered
-	precopy *precopy          // what is chosen for the next attempt; nil if nothing is
-	move    *move             // nil unless the attempt has to end because of a drain or of another number of slots
+	earlier   wire.Checkpointed // what the attempts before the current one have reported of their checkpoints
+	newest    time.Duration     // when the core learned of the newest checkpoint, or the job first ran; 0 before
+	saving    []save            // requests for checkpoints that worker 0 has not answered
+	precopy   *precopy          // what is chosen for the next attempt; nil if nothing is
+	fruitless bool              // the last state that was asked for in this attempt made no move possible, so no rows are copied for the next
+	move      *move             // nil unless the attempt has to end because of a drain or of another number of slots
 
 	target     int           // most slots that the next attempt gets, as the core decided; 0 if the client's limit holds
 	moving     bool          // the attempt was ended by a move, so that its slots are reserved

@@ -112,10 +112,14 @@ func (c *Core) leaving(condition func(*taskManager) bool) (leave, stay []wire.Jo
 // it failed to be saved. So does such a job whose attempt has gained nothing yet, or whose queues have
 // ended, as it would have to repeat what it does now.
 func (c *Core) movable(j *job, failed, gained bool) {
+	before := j.fruitless
+	j.fruitless = failed || j.move != nil && j.move.to > 0 && !gained
 	switch m := j.move; {
 	case m == nil || j.info.State != wire.JobRunning:
 	case m.to > 0 && (failed || !gained || !c.canGoOn(j)):
 		c.notScaled(j, true)
+	case before && !j.fruitless && c.canGoOn(j) && c.choosePrecopy(j) != nil:
+		c.askToMove(j) // rows were not copied, as it was not known that the job would move
 	case m.to > 0:
 		to := c.within(j, m.to) // others may have taken slots since
 		if to == j.info.Parallelism {

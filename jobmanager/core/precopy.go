@@ -51,6 +51,8 @@ func (c *Core) askToMove(j *job) {
 		return
 	}
 	j.precopy = p
+	// Answers to requests of a move that was withdrawn must not end the attempt before rows are copied.
+	j.saving = slices.DeleteFunc(j.saving, func(s save) bool { return s.client == 0 })
 	for _, s := range p.shares {
 		if j.workerOn(s.taskManager) == nil && !j.hasTakerOn(s.taskManager) {
 			c.deployTaker(j, s)
@@ -87,7 +89,7 @@ func (c *Core) hurry(j *job) {
 // choosePrecopy chooses the slots of the next attempt of a job that moves. It returns nil if no rows are to be
 // copied.
 func (c *Core) choosePrecopy(j *job) *precopy {
-	if j.restarts.settings.Strategy == wire.RestartNone { // no process is kept
+	if j.restarts.settings.Strategy == wire.RestartNone || j.fruitless { // no process is kept, or perhaps no move follows
 		return nil
 	}
 	offers, r := c.offers(), c.request(j)

@@ -263,6 +263,7 @@ func (c *Core) restartDue(j *job) {
 	c.survivorsStopped(j) // of an attempt of which a restarted job manager knows no worker
 	c.moveJob(j, jobRestarts, "")
 	j.resolver, j.workers, j.takers, j.outcomes, j.info.Workers = nil, nil, nil, nil, nil
+	j.fruitless = false
 	if s := j.info.Checkpoints; s != nil {
 		j.earlier = s.Checkpointed
 	}
