@@ -241,7 +241,7 @@ func (c *workerCopies) decide(queue string, step int) (due bool, next int) {
 func (c *workerCopies) pace(queue string) *copyPace {
 	p := c.paces[queue]
 	if p == nil {
-		p = &copyPace{alone: c.alone()}
+		p = &copyPace{alone: c.alone(), again: c.job.deployment.Attempt > 1}
 		c.paces[queue] = p
 	}
 	return p
@@ -256,7 +256,7 @@ func (c *workerCopies) share(queue string, s *task.Saved) {
 	c.exchange.Share(copies.State{Queue: queue, Superstep: s.Step, Ended: s.Last, Of: 1 + s.Subtasks}, first, pieces)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.pace(queue).spent += s.Delay // for which the supersteps stood still
+	c.pace(queue).spent += s.Spent
 	c.saves.handed(queue, s.Last, nil)
 }
 
@@ -285,6 +285,10 @@ const (
 	// take 1.1 to 1.7 % of the processor time then, as profiles say: scheduling and parts of the kernel's work
 	// are not measured.
 	copyShare = 100
+	// firstShare is that ratio after the first copy of an attempt which follows another one. It doubles after
+	// each copy, up to copyShare. So a job gets on although its attempts are lost before copies that are as far
+	// apart as usual are made.
+	firstShare = 5
 	// copyMessages is about the processor time that all workers together need for the messages of a
 	// copy, besides what copies.Config.Spent is told.
 	copyMessages = 300 * time.Microsecond
@@ -300,10 +304,11 @@ const (
 )
 
 // copyPace decides how often the state of a queue is copied. Copies cost at most a fiftieth of the
-// time of the supersteps, but for the first two of an attempt, and so do the meetings of subtasks that do
+// time of the supersteps, but for the first ones of an attempt, and so do the meetings of subtasks that do
 // not meet otherwise.
 type copyPace struct {
 	alone bool             // states go to files, and no messages are sent
+	again bool             // an attempt was lost before
 	spent time.Duration    // on the copy that is under way, or on the one that ended last
 	costs [5]time.Duration // of the last copies, without the first
 	n     int              // number of copies
@@ -348,6 +353,9 @@ func (p *copyPace) decide(now time.Time, step int, free bool) (due bool, next in
 		p.n, p.spent = p.n+1, 0
 	}
 	apart := copyShare * p.cost()
+	if p.again {
+		apart = min(apart, firstShare*p.cost()<<min(max(0, p.n-1), 10))
+	}
 	if p.voids > 0 {
 		apart = max(apart, voidWait<<min(p.voids-1, maxVoids))
 	}
@@ -361,8 +369,7 @@ func (p *copyPace) decide(now time.Time, step int, free bool) (due bool, next in
 	return due, int(min(max(1, copyMeeting/p.perStep), maxStride))
 }
 
-// cost returns what the next copy is expected to cost: the median of the last ones, as a superstep may also
-// stand still because others use the processors. It is 0 before the first.
+// cost returns what the next copy is expected to cost: the median of the last ones. It is 0 before the first.
 func (p *copyPace) cost() time.Duration {
 	if p.n == 0 {
 		return 0

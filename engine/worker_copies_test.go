@@ -69,6 +69,25 @@ func TestFirstCopies(t *testing.T) {
 	require.Equal(t, []time.Duration{0, 10050 * time.Millisecond, 12100 * time.Millisecond, 14150 * time.Millisecond}, at)
 }
 
+// TestCopiesOfLaterAttempts requires that an attempt after a lost one copies its state often at first, so that a
+// job gets on although no attempt lasts as long as copies are apart in the first.
+func TestCopiesOfLaterAttempts(t *testing.T) {
+	const step, cost = 50 * time.Millisecond, 100 * time.Millisecond
+	copied := func(again bool, until time.Duration) (n int) {
+		p := &copyPace{again: again}
+		for now := time.Duration(0); now < until; now += step {
+			if due, _ := p.decide(time.Unix(0, 0).Add(now), int(now/step)+1, true); due {
+				p.spent = cost
+				n++
+			}
+		}
+		return n
+	}
+	require.Equal(t, 2, copied(false, 10*time.Second))
+	require.Equal(t, 5, copied(true, 10*time.Second))
+	require.InDelta(t, copied(false, time.Hour), copied(true, time.Hour), 6)
+}
+
 // TestOriginFromMemory requires that each queue continues from the newest of its states, in memory or
 // in a checkpoint, and that the origin says which.
 func TestOriginFromMemory(t *testing.T) {

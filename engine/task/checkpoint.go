@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/internal/cputime"
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
@@ -65,6 +66,8 @@ type Saved struct {
 	// Delay is the longest time for which a subtask of this process stood still to encode its part.
 	// The other subtasks of the queue wait for it before the end of the next superstep.
 	Delay time.Duration
+	// Spent is the most processor time that encoding its part took a subtask of this process.
+	Spent time.Duration
 }
 
 // Pieces yields the bytes of the state that this process has. Their numbers among the pieces that
@@ -127,6 +130,7 @@ func (e *Env) from(queue string) (*Cut, error) {
 type saving struct {
 	parts  []CutPart
 	took   []time.Duration // time that each part took
+	spent  []time.Duration // processor time that each part took
 	cut    *Cut            // everything but the parts; from subtask 0
 	done   atomic.Int32
 	failed atomic.Bool // a part could not be saved, and the run goes on
@@ -156,7 +160,8 @@ func (m *member) save(step int, purposes Purposes, last, stopped bool) error {
 			if s.failed.Load() {
 				return nil
 			}
-			if s.parts[here], err = m.body.Save(); err != nil {
+			s.spent[here] = cputime.Of(func() { s.parts[here], err = m.body.Save() })
+			if err != nil {
 				return m.unsaved(err)
 			}
 			s.took[here] = time.Since(began)
@@ -173,7 +178,7 @@ func (m *member) save(step int, purposes Purposes, last, stopped bool) error {
 				all.Cut = *s.cut
 			}
 			all.Parts, s.cut = slices.Clone(s.parts), nil
-			all.Delay, all.Purposes = slices.Max(s.took), purposes
+			all.Delay, all.Spent, all.Purposes = slices.Max(s.took), slices.Max(s.spent), purposes
 			clear(s.parts)
 			g.checkpoints.Save(g.queue.Name, all)
 			return nil

@@ -69,7 +69,8 @@ func (g *gang) begin() {
 	if plan.ResumptionOf(g.run.plan.Nodes, g.queue.Name).Resumes != plan.FromTheBeginning {
 		g.checkpoints = g.run.env.Checkpoints
 	}
-	g.saving.parts, g.saving.took = make([]CutPart, g.here.Len()), make([]time.Duration, g.here.Len())
+	n := g.here.Len()
+	g.saving.parts, g.saving.took, g.saving.spent = make([]CutPart, n), make([]time.Duration, n), make([]time.Duration, n)
 	from := g.resumed
 	if from == nil {
 		return
