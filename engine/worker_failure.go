@@ -91,6 +91,7 @@ func (w *worker) failureOf(err error) *wire.Failure {
 	if errors.As(err, &store) && w.job != nil && w.job.deployment.Resume {
 		f.Kind, f.Retry = wire.ClusterFailure, true
 	}
+	f.Retry = f.Retry || f.Kind == wire.ClusterFailure && stalled(err)
 	var commit *task.CommitError
 	if errors.As(err, &commit) {
 		f.Outputs = clipMessage(commit.Outputs())
@@ -109,9 +110,15 @@ func kindOf(err error) wire.FailureKind {
 		return wire.ClusterFailure // a failure of the network, even if the error names another worker
 	case task.FollowsPeer(err), errors.Is(err, errStopRequested), errors.Is(err, context.Canceled):
 		return wire.PeerFailure
+	case stalled(err):
+		return wire.ClusterFailure
 	}
 	return wire.UserFailure
 }
+
+// stalled reports whether the ranks of a queue waited in vain although none of them was lost. All ranks run the
+// same stages, so they cannot wait for one another: the network has lost a message, or lets no connection through.
+func stalled(err error) bool { return errors.Is(err, collective.ErrTimeout) }
 
 // damaged reports whether bytes were corrupted in transit. All networks of a worker return the
 // same error for such damage.

@@ -16,6 +16,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/stretchr/testify/require"
 
+	"github.com/superstep-ml/superstep/collective"
 	"github.com/superstep-ml/superstep/engine/task"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/internal/peerlink"
@@ -96,6 +97,7 @@ func TestWorkerEndsEarly(t *testing.T) {
 		calls string
 
 		outputs string // what the failure says about outputs
+		retry   bool   // another attempt may succeed
 	}{
 		{name: "exit before anything", words: one(exitWord)},
 		{name: "cancel before anything", words: one(cancelWord), code: 1, kind: wire.PeerFailure, want: "cancelled: the user asked for it"},
@@ -119,6 +121,9 @@ func TestWorkerEndsEarly(t *testing.T) {
 			want: "the worker was given 0 addresses, and there are 1 workers", calls: "make prepare abort close"},
 		{name: "a run that fails", part: &fakePart{fail: map[string]error{"run": broken}}, words: []wire.ToWorker{deploy, prepareWord, startWord}, code: 1, want: "broken",
 			calls: "make prepare run abort close"},
+		{name: "a run whose ranks wait in vain", part: &fakePart{fail: map[string]error{"run": fmt.Errorf("no rank has made progress: %w", collective.ErrTimeout)}},
+			words: []wire.ToWorker{deploy, prepareWord, startWord}, code: 1, kind: wire.ClusterFailure, retry: true,
+			want: "no rank has made progress: timed out", calls: "make prepare run abort close"},
 		{name: "a run that fails, and an abort", part: &fakePart{fail: map[string]error{"run": broken, "abort": errors.New("full disk")}},
 			words: []wire.ToWorker{deploy, prepareWord, startWord}, code: 1, want: "broken; full disk", calls: "make prepare run abort close"},
 		{name: "cancel during the run", block: "run", words: []wire.ToWorker{deploy, prepareWord, startWord, cancelWord}, code: 1, kind: wire.PeerFailure,
@@ -179,6 +184,7 @@ func TestWorkerEndsEarly(t *testing.T) {
 				require.Equal(t, test.want, failed.Message)
 				require.Equal(t, test.outputs, failed.Outputs)
 				require.Equal(t, test.kind, failed.Kind)
+				require.Equal(t, test.retry, failed.Retry)
 				require.Equal(t, -1, failed.ExitCode)
 			})
 		})

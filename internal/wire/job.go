@@ -242,7 +242,7 @@ type Failure struct {
 	// Outputs says which of the job's outputs are visible after a failed commit. It is "" if
 	// that is unknown or if there was no commit.
 	Outputs string `msgpack:"outputs" json:"outputs,omitempty"`
-	// Retry says that another attempt may succeed although nothing was lost, because a store failed.
+	// Retry says that another attempt may succeed although nothing was lost, because a store or the network failed.
 	Retry bool `msgpack:"retry,omitempty" json:"-"`
 }
 

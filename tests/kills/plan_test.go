@@ -206,8 +206,8 @@ func (p *plan) drawFault(draw *rand.Rand) fault {
 	if p.checkpoints != "" {
 		all = append(all, killAll, fillStore, takeStore)
 	}
-	if p.relayed {
-		all = append(all, cutPeers, cutPeers, mutePeers, mutePeers, slowPeers, slowPeers)
+	if p.relayed && draw.IntN(2) == 0 {
+		all = []kind{cutPeers, mutePeers, slowPeers}
 	}
 	if draw.IntN(60) == 0 {
 		all = []kind{fillOutput}
