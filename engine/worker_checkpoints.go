@@ -49,6 +49,17 @@ func (j *workerJob) openCheckpoints(ctx context.Context) (*wire.Origin, error) {
 	return c.origin, nil
 }
 
+// continues tells worker 0, which requests for states reach, from which states the queues continue.
+func (j *workerJob) continues(from *wire.Origin) {
+	queues := origin.Running(from)
+	if j.checkpoints != nil && j.checkpoints.saver != nil {
+		j.checkpoints.continues(queues)
+	}
+	if j.copies != nil {
+		j.copies.continues(queues)
+	}
+}
+
 // joinCheckpoints opens the checkpoints on a worker other than 0.
 func (j *workerJob) joinCheckpoints(ctx context.Context, from *wire.Origin) error {
 	c := j.checkpoints

@@ -278,6 +278,7 @@ func (j *workerJob) prepare(ctx context.Context) workOutcome {
 		origin, err = j.copies.chooseCopies(j.worker.prepare.Held, origin)
 	}
 	if err == nil {
+		j.continues(origin)
 		err = j.part.Prepare()
 	}
 	var store *storeError
