@@ -180,7 +180,10 @@ type checkpointed struct {
 	// job and attempt identify the run on its cluster. They are zero if it has no cluster.
 	job     wire.JobID
 	attempt int
-	report  func(checkpointWrite) // called after each write of process 0; nil if nobody is told
+	// inMemory reports whether the workers have a state of a queue in their memory, from which the queue can
+	// continue. It is nil except in worker 0 of a later attempt.
+	inMemory func(queue string) bool
+	report   func(checkpointWrite) // called after each write of process 0; nil if nobody is told
 }
 
 // key identifies a run of several processes; see checkpoint.Journal.Announce.

@@ -75,7 +75,8 @@ func (c *checkpointConfig) tell(line string) {
 	}
 }
 
-// find returns the newest complete checkpoint, or nil if there is none.
+// find returns the newest complete checkpoint. It returns nil if there is none, or if all are damaged and
+// the queues continue from memory.
 func (s *saver) find(ctx context.Context, settings *checkpointConfig, r *checkpointed) (*checkpoint.Checkpoint, error) {
 	if !settings.resume {
 		if !s.journal.Empty() {
@@ -84,7 +85,15 @@ func (s *saver) find(ctx context.Context, settings *checkpointConfig, r *checkpo
 		return nil, nil
 	}
 	found, refused, err := s.journal.Load(ctx, r.needed)
-	if err != nil {
+	var unread *checkpoint.ReadError
+	var unusable *checkpoint.UnusableError
+	switch {
+	case errors.As(err, &unread):
+		return nil, &storeError{fmt.Errorf("continue from the checkpoints of the run: %w", err)}
+	case errors.As(err, &unusable) && r.hasInMemory(unusable.MayHave):
+		s.log.Warn("the checkpoints of earlier attempts cannot be used; the states in memory are", "error", err)
+		return nil, nil
+	case err != nil:
 		return nil, fmt.Errorf("continue from the checkpoints of the run: %w", err)
 	}
 	for _, e := range refused {
@@ -174,6 +183,12 @@ func (s *saver) continueFrom(found *checkpoint.Checkpoint, r *checkpointed) erro
 		}
 	}
 	return nil
+}
+
+// hasInMemory reports whether the run is a later attempt whose workers have the states of all queues that meet
+// a condition in their memory.
+func (r *checkpointed) hasInMemory(condition func(queue string) bool) bool {
+	return r.inMemory != nil && !slices.ContainsFunc(r.plan.Queues, func(q plan.Queue) bool { return condition(q.Name) && !r.inMemory(q.Name) })
 }
 
 // queuesOf returns the queues of a checkpoint.

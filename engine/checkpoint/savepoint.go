@@ -60,7 +60,7 @@ func Copy(ctx context.Context, m *Manifest, from, to Store) error {
 // LoadSavepoint returns the newest complete checkpoint in a store, for a run that may differ from
 // the one that wrote it in its program, arguments and parallelism. It must have the same number of
 // shards, the same seed, queues with the same stages, and no input that has changed. Pieces are verified and returned
-// as by Journal.Load. refused has an error for each newer checkpoint that cannot be used, and differs
+// as by Journal.Load. refused has an error for each newer checkpoint that is damaged, and differs
 // says what is not as it was.
 func LoadSavepoint(ctx context.Context, store Store, run Run, needed Needed) (c *Checkpoint, differs []string, refused []error, err error) {
 	names, err := store.List(ctx)
@@ -88,7 +88,12 @@ func LoadSavepoint(ctx context.Context, store Store, run Run, needed Needed) (c 
 		if ctx.Err() != nil {
 			return nil, nil, nil, context.Cause(ctx)
 		}
-		refused = append(refused, fmt.Errorf("checkpoint %s in %s: %w", manifestName(number), store, err))
+		err = fmt.Errorf("checkpoint %s in %s: %w", manifestName(number), store, err)
+		var unread *ReadError
+		if errors.As(err, &unread) {
+			return nil, nil, refused, err
+		}
+		refused = append(refused, err)
 	}
 	if len(refused) > 0 {
 		return nil, nil, refused, errors.Join(refused...)
