@@ -111,7 +111,8 @@ func RequireCheckpoints(on bool) Option { return func(c *config) { c.checkpoints
 // The run may have another build of the program, other arguments, other parallelism, and may be on
 // another cluster. What differs is logged. The number of shards, the seed, the inputs, and the stages
 // of the queues that have a state in the savepoint must be the same. Values of a key whose type has
-// changed are an error when the key is used. Nothing in the savepoint is changed. With Resume, the run
+// changed are an error when the key is used. Nothing in the savepoint is changed. A run with CheckpointDir
+// copies it there before its first superstep, and does not need it after that. With Resume, the run
 // continues from CheckpointDir instead, if there is a checkpoint.
 func FromSavepoint(place string) Option {
 	return func(c *config) { c.checkpoints.savepoint = place }
@@ -235,7 +236,12 @@ func (c *config) joinCheckpoints(ctx context.Context, r *checkpointed, from *wir
 		err = c.join(ctx, s, from, r)
 	}
 	if err != nil {
-		return nil, errors.Join(&storeError{fmt.Errorf("--checkpoint-dir: %w", err)}, s.closeStore())
+		flag := "--checkpoint-dir"
+		var from *savepointError
+		if errors.As(err, &from) {
+			flag = "--from"
+		}
+		return nil, errors.Join(&storeError{fmt.Errorf("%s: %w", flag, err)}, s.closeStore())
 	}
 	s.start()
 	return s, nil
@@ -293,8 +299,7 @@ func (c *config) openStore(ctx context.Context, place string, r *checkpointed, f
 	return store, nil
 }
 
-// joinStore opens a store without the right to it alone: that of the run's checkpoints, which is open
-// in another process, or that of a savepoint.
+// joinStore opens the store of the run's checkpoints, which is open in another process.
 func (c *config) joinStore(place string) (checkpoint.Store, error) {
 	if !s3store.Is(place) {
 		return checkpoint.JoinDir(c.disk, place)

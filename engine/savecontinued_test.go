@@ -35,14 +35,15 @@ func continuedJob(t *testing.T, dir string, queues ...string) *workerJob {
 		deployment: d, plan: p, part: &fakePart{}, logger: hclog.NewNullLogger(),
 	}
 	j.copies, j.progress = j.newCopies(), newWorkerProgress(p, true, nil)
+	opts := []Option{Logger(hclog.NewNullLogger())}
 	if dir != "" {
-		opts := []Option{CheckpointDir(dir), Resume(true), CheckpointSupersteps(1000), Logger(hclog.NewNullLogger())}
-		c, err := newConfig(opts)
-		require.NoError(t, err)
-		j.checkpoints = &workerCheckpoints{config: c, run: &checkpointed{
-			graph: &plan.Graph{Job: "j"}, plan: p, part: task.Part{Slots: slotRanges(d)}, job: d.Job, attempt: d.Attempt,
-		}}
+		opts = append(opts, CheckpointDir(dir), Resume(true), CheckpointSupersteps(1000))
 	}
+	c, err := newConfig(opts)
+	require.NoError(t, err)
+	j.checkpoints = &workerCheckpoints{config: c, run: &checkpointed{
+		graph: &plan.Graph{Job: "j"}, plan: p, part: task.Part{Slots: slotRanges(d)}, job: d.Job, attempt: d.Attempt,
+	}}
 	t.Cleanup(func() {
 		j.closeCheckpoints(endLeft)
 		j.copies.close()

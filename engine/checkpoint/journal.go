@@ -25,7 +25,8 @@ type Journal struct {
 	next  int             // number of the next checkpoint
 	had   map[string]bool // hashes of the queues of which the store had pieces, or a manifest that was read
 
-	written []*Manifest // the checkpoints to keep, the newest last
+	written   []*Manifest // the checkpoints to keep, the newest last
+	savepoint string      // of the next checkpoint; see Manifest.Savepoint
 
 	awaited atomic.Pointer[string] // what gather waits for; nil if it does not
 }
@@ -82,7 +83,7 @@ func (j *Journal) Load(ctx context.Context, needed Needed) (c *Checkpoint, refus
 		}
 		if err == nil {
 			written := c.Manifest // without the pieces, which may be large
-			j.written = []*Manifest{&written}
+			j.written, j.savepoint = []*Manifest{&written}, written.Savepoint
 			return c, refused, nil
 		}
 		err = fmt.Errorf("checkpoint %s in %s: %w", manifestName(number), j.store, err)
@@ -160,7 +161,7 @@ func readManifest(ctx context.Context, store Store, number int) (*Manifest, erro
 // all older checkpoints except the one before. If it fails, the older checkpoints are still there.
 // An error in removing old blobs is returned as leftover.
 func (j *Journal) Write(ctx context.Context, states []State) (m *Manifest, leftover, err error) {
-	m = &Manifest{Format: format, Number: j.next, Run: j.run, Written: time.Now().UTC()}
+	m = &Manifest{Format: format, Number: j.next, Run: j.run, Written: time.Now().UTC(), Savepoint: j.savepoint}
 	j.next++ // also after a failure, so that no manifest is written twice
 	own := make([][]Blob, len(states))
 	for i, s := range states {

@@ -82,3 +82,41 @@ func testMayHave(t *testing.T, empty func() place) {
 		}
 	}
 }
+
+// TestAdopt requires that a run which has adopted a savepoint has the states of all its queues, its own newer ones
+// among them, and says so in each later checkpoint. A savepoint that is damaged is not adopted.
+func TestAdopt(t *testing.T) { everywhere(t, testAdopt) }
+
+func testAdopt(t *testing.T, empty func() place) {
+	place := empty()
+	savepoint, j := open(t, place, testRun)
+	defer savepoint.Close()
+	m := write(t, j, state("a", 5, false, []byte("old a"), []byte("more")), state("b", 7, true, []byte("old b")))
+	p := empty()
+	own, j := open(t, p, testRun)
+	write(t, j, state("a", 6, false, []byte("new a")))
+	store := &unreadable{Store: savepoint, fails: pieceName(1, "b", 7, 0)}
+	require.ErrorContains(t, j.Adopt(t.Context(), store, m, "there"), "it cannot be read")
+	write(t, j, state("a", 7, false, []byte("newer a")))
+	require.NoError(t, own.Close())
+	load := func() (*Checkpoint, *Journal) {
+		var err error
+		own, j = open(t, p, testRun)
+		c, refused, err := j.Load(t.Context(), nil)
+		require.NoError(t, errors.Join(append(refused, err)...))
+		return c, j
+	}
+	c, j := load()
+	require.Empty(t, c.Savepoint)
+	require.Len(t, c.Queues, 1)
+	require.NoError(t, j.Adopt(t.Context(), savepoint, m, "there"))
+	require.NoError(t, own.Close())
+	for range 2 {
+		c, j = load()
+		require.Equal(t, "there", c.Savepoint)
+		require.Equal(t, []string{"newer a", "old b"}, []string{string(c.Pieces[0][0]), string(c.Pieces[1][0])})
+		require.True(t, c.Queues[1].Ended)
+		write(t, j, state("c", 1, false, nil))
+		require.NoError(t, own.Close())
+	}
+}

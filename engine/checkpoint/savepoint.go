@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 )
@@ -55,6 +56,44 @@ func Copy(ctx context.Context, m *Manifest, from, to Store) error {
 		return at(err)
 	}
 	return nil
+}
+
+// Adopt writes a checkpoint with the states of the savepoint m in a store, for those queues of which the
+// newest checkpoint has none. So whoever continues from the checkpoints of the run does not need the
+// savepoint, whose place they name.
+func (j *Journal) Adopt(ctx context.Context, from Store, m *Manifest, place string) error {
+	var newest []Queue
+	if n := len(j.written); n > 0 {
+		newest = j.written[n-1].Queues
+	}
+	var states []State
+	for _, q := range m.Queues {
+		if !slices.ContainsFunc(newest, func(o Queue) bool { return o.Name == q.Name }) {
+			states = append(states, State{Queue: q.Name, Superstep: q.Superstep, Ended: q.Ended, Pieces: piecesIn(ctx, from, q)})
+		}
+	}
+	before := j.savepoint
+	j.savepoint = place
+	if _, _, err := j.Write(ctx, states); err != nil {
+		j.savepoint = before
+		return fmt.Errorf("copy the savepoint %d from %s: %w", m.Number, from, err)
+	}
+	return nil
+}
+
+// piecesIn yields the pieces of a state in a store, each as it is read and verified.
+func piecesIn(ctx context.Context, store Store, q Queue) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		for _, b := range q.Blobs {
+			piece, err := readBlob(ctx, store, b)
+			if err != nil {
+				err = fmt.Errorf("%s: %w", b.Name, err)
+			}
+			if !yield(piece, err) || err != nil {
+				return
+			}
+		}
+	}
 }
 
 // LoadSavepoint returns the newest complete checkpoint in a store, for a run that may differ from
