@@ -111,7 +111,8 @@ func RequireCheckpoints(on bool) Option { return func(c *config) { c.checkpoints
 // The run may have another build of the program, other arguments, other parallelism, and may be on
 // another cluster. What differs is logged. The number of shards, the seed, the inputs, and the stages
 // of the queues that have a state in the savepoint must be the same. Values of a key whose type has
-// changed are an error when the key is used. Nothing in the savepoint is changed. With Resume, the run
+// changed are an error when the key is used. Nothing in the savepoint is changed. A run with CheckpointDir
+// copies it there before its first superstep, and does not need it after that. With Resume, the run
 // continues from CheckpointDir instead, if there is a checkpoint.
 func FromSavepoint(place string) Option {
 	return func(c *config) { c.checkpoints.savepoint = place }
@@ -180,7 +181,10 @@ type checkpointed struct {
 	// job and attempt identify the run on its cluster. They are zero if it has no cluster.
 	job     wire.JobID
 	attempt int
-	report  func(checkpointWrite) // called after each write of process 0; nil if nobody is told
+	// inMemory reports whether the workers have a state of a queue in their memory, from which the queue can
+	// continue. It is nil except in worker 0 of a later attempt.
+	inMemory func(queue string) bool
+	report   func(checkpointWrite) // called after each write of process 0; nil if nobody is told
 }
 
 // key identifies a run of several processes; see checkpoint.Journal.Announce.
@@ -232,7 +236,12 @@ func (c *config) joinCheckpoints(ctx context.Context, r *checkpointed, from *wir
 		err = c.join(ctx, s, from, r)
 	}
 	if err != nil {
-		return nil, errors.Join(&storeError{fmt.Errorf("--checkpoint-dir: %w", err)}, s.closeStore())
+		flag := "--checkpoint-dir"
+		var from *savepointError
+		if errors.As(err, &from) {
+			flag = "--from"
+		}
+		return nil, errors.Join(&storeError{fmt.Errorf("%s: %w", flag, err)}, s.closeStore())
 	}
 	s.start()
 	return s, nil
@@ -290,8 +299,7 @@ func (c *config) openStore(ctx context.Context, place string, r *checkpointed, f
 	return store, nil
 }
 
-// joinStore opens a store without the right to it alone: that of the run's checkpoints, which is open
-// in another process, or that of a savepoint.
+// joinStore opens the store of the run's checkpoints, which is open in another process.
 func (c *config) joinStore(place string) (checkpoint.Store, error) {
 	if !s3store.Is(place) {
 		return checkpoint.JoinDir(c.disk, place)

@@ -13,41 +13,35 @@ import (
 )
 
 // A run continues from the newest of its own checkpoints, if there is one and it was asked to, and
-// from a savepoint, if it was given one. Queues that have a state in both continue from the
-// checkpoint. The process with subtask 0 chooses the checkpoint, and the other processes load what
+// from a savepoint, if it was given one (savepoint.go). Queues that have a state in both continue from
+// the checkpoint. The process with subtask 0 chooses the checkpoint, and the other processes load what
 // they need of it.
 
 // lead opens the journal of a run, and finds the states from which its queues continue.
 func (c *config) lead(ctx context.Context, s *saver, run checkpoint.Run, r *checkpointed) (err error) {
 	settings := &c.checkpoints
 	s.origin = &wire.Origin{}
+	var own *checkpoint.Checkpoint
+	var savepoint *checkpoint.Manifest
 	if s.store != nil {
 		if s.journal, err = checkpoint.Open(ctx, s.store, run); err != nil {
 			return &storeError{err}
 		}
-		found, err := s.find(ctx, settings, r)
-		if err != nil {
+		if own, err = s.find(ctx, settings, r); err != nil {
 			return err
 		}
-		if found != nil {
-			s.origin.Number, s.origin.Written = found.Number, found.Written
-			err = s.continueFrom(found, r)
+		if own != nil {
+			s.origin.Number, s.origin.Written = own.Number, own.Written
+			err = s.continueFrom(own, r)
+			own.Pieces = nil // they may be large
 		}
 		if err != nil {
 			return fmt.Errorf("continue from %s: %w", s.store, err)
 		}
 	}
 	if settings.savepoint != "" {
-		found, err := c.findSavepoint(ctx, run, r)
-		if err == nil {
-			s.origin.Savepoint = found.Number
-			if s.origin.Number == 0 {
-				s.origin.Written = found.Written
-			}
-			err = s.continueFrom(found, r)
-		}
-		if err != nil {
-			return fmt.Errorf("--from: %w", err)
+		if savepoint, err = c.continueFromSavepoint(ctx, s, run, r, own); err != nil {
+			return err
 		}
 	}
 	switch {
@@ -65,7 +59,10 @@ func (c *config) lead(ctx context.Context, s *saver, run checkpoint.Run, r *chec
 		}
 	}
 	s.origin.Generation = s.journal.Generation()
-	return nil
+	if savepoint == nil {
+		return nil
+	}
+	return c.adopt(ctx, s, savepoint)
 }
 
 // tell tells the user something, if there is one.
@@ -75,7 +72,8 @@ func (c *checkpointConfig) tell(line string) {
 	}
 }
 
-// find returns the newest complete checkpoint, or nil if there is none.
+// find returns the newest complete checkpoint. It returns nil if there is none, or if all are damaged and
+// the queues continue from memory.
 func (s *saver) find(ctx context.Context, settings *checkpointConfig, r *checkpointed) (*checkpoint.Checkpoint, error) {
 	if !settings.resume {
 		if !s.journal.Empty() {
@@ -84,33 +82,19 @@ func (s *saver) find(ctx context.Context, settings *checkpointConfig, r *checkpo
 		return nil, nil
 	}
 	found, refused, err := s.journal.Load(ctx, r.needed)
-	if err != nil {
+	var unread *checkpoint.ReadError
+	var unusable *checkpoint.UnusableError
+	switch {
+	case errors.As(err, &unread):
+		return nil, &storeError{fmt.Errorf("continue from the checkpoints of the run: %w", err)}
+	case errors.As(err, &unusable) && r.hasInMemory(unusable.MayHave):
+		s.log.Warn("the checkpoints of earlier attempts cannot be used; the states in memory are", "error", err)
+		return nil, nil
+	case err != nil:
 		return nil, fmt.Errorf("continue from the checkpoints of the run: %w", err)
 	}
 	for _, e := range refused {
 		s.log.Warn("a checkpoint cannot be used; the one before it is", "error", e)
-	}
-	return found, nil
-}
-
-// findSavepoint returns the savepoint from which the run continues. It says what differs from the
-// run that wrote it.
-func (c *config) findSavepoint(ctx context.Context, run checkpoint.Run, r *checkpointed) (*checkpoint.Checkpoint, error) {
-	store, err := c.joinStore(c.checkpoints.savepoint)
-	if err != nil {
-		return nil, err
-	}
-	found, differs, refused, err := checkpoint.LoadSavepoint(ctx, store, run, r.needed)
-	err = errors.Join(err, store.Close())
-	if err != nil {
-		return nil, err
-	}
-	for _, e := range refused {
-		c.logger.Warn("a checkpoint cannot be used; the one before it is", "error", e)
-	}
-	for _, d := range differs {
-		c.logger.Warn("this run differs from the one that wrote the savepoint", "savepoint", c.checkpoints.savepoint, "difference", d)
-		c.checkpoints.tell(fmt.Sprintf("unlike the run that wrote the savepoint: %s", d))
 	}
 	return found, nil
 }
@@ -135,15 +119,10 @@ func (c *config) join(ctx context.Context, s *saver, from *wire.Origin, r *check
 	if from.Savepoint == 0 {
 		return nil
 	}
-	store, err := c.joinStore(c.checkpoints.savepoint)
-	if err != nil {
-		return err
+	if err := c.joinSavepoint(ctx, s, from.Savepoint, r); err != nil {
+		return &savepointError{err}
 	}
-	found, err := checkpoint.LoadNumber(ctx, store, from.Savepoint, r.needed)
-	if err = errors.Join(err, store.Close()); err != nil {
-		return err
-	}
-	return s.continueFrom(found, r)
+	return nil
 }
 
 // continueFrom decodes the states from which those queues continue for which there is no state yet.
@@ -174,6 +153,12 @@ func (s *saver) continueFrom(found *checkpoint.Checkpoint, r *checkpointed) erro
 		}
 	}
 	return nil
+}
+
+// hasInMemory reports whether the run is a later attempt whose workers have the states of all queues that meet
+// a condition in their memory.
+func (r *checkpointed) hasInMemory(condition func(queue string) bool) bool {
+	return r.inMemory != nil && !slices.ContainsFunc(r.plan.Queues, func(q plan.Queue) bool { return condition(q.Name) && !r.inMemory(q.Name) })
 }
 
 // queuesOf returns the queues of a checkpoint.

@@ -29,7 +29,7 @@ const (
 // memorySaves are the requests of a worker 0 for states in memory. They are guarded by
 // workerCopies.mu.
 type memorySaves struct {
-	running map[string]bool      // queues that have done a superstep, and not their last
+	running map[string]bool      // queues that have done a superstep, here or before this attempt, and not their last
 	awaited map[string]bool      // queues whose state is to be copied; true when that has begun
 	asked   map[string]bool      // queues that the open requests await, or have awaited
 	ahead   map[string]bool      // queues that have done a superstep after their last copy, while a request is open
@@ -40,6 +40,15 @@ type memorySaves struct {
 	open    int                  // requests that are not answered
 	changed chan struct{}        // closed when a queue is not awaited any more
 	narrow  time.Time            // when states need not go to all workers any more; zero if they do not
+}
+
+// continues notes that queues continue from saved states; see saver.continues.
+func (c *workerCopies) continues(queues []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, queue := range queues {
+		c.saves.running[queue] = true
+	}
 }
 
 // saveNow asks for the states now. done is called once, from a goroutine of its own, with the states

@@ -12,7 +12,7 @@ import (
 )
 
 // saveRequest is a request for a checkpoint now. Each queue that runs is saved after its current
-// superstep. The request is done when a checkpoint with all of these states is written.
+// superstep, or its first one if it continues from a saved state and has not begun yet. The request is done when a checkpoint with all of these states is written.
 type saveRequest struct {
 	to   string // place to which the checkpoint is copied; "" if it is not
 	done func(m *checkpoint.Manifest, err error)
@@ -46,6 +46,17 @@ func (s *saver) saveNow(to string, done func(m *checkpoint.Manifest, err error))
 	s.requests = append(s.requests, r)
 	s.wakeUp()
 	return nil
+}
+
+// continues notes that queues continue from saved states. A request awaits them although they have not done a
+// superstep in this attempt: without their next states, what it saves could be older than that from which
+// they continue.
+func (s *saver) continues(queues []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, queue := range queues {
+		s.running[queue] = true
+	}
 }
 
 // hand notes that the state of a queue is handed over. mu is held.

@@ -64,7 +64,7 @@ type saver struct {
 	openPlace func(ctx context.Context, place string, fail context.CancelCauseFunc) (checkpoint.Store, error)
 
 	mu       sync.Mutex
-	running  map[string]bool // queues that have done a superstep, and not their last
+	running  map[string]bool // queues that have done a superstep, here or before this attempt, and not their last
 	requests []*saveRequest
 	forced   map[string]bool             // queues that are due because of a request
 	proved   map[string]bool             // queues that were due at least once

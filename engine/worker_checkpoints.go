@@ -35,11 +35,15 @@ func (j *workerJob) newCheckpoints(c *config) *workerCheckpoints {
 	}}
 }
 
-// openCheckpoints opens the checkpoints on worker 0.
-func (j *workerJob) openCheckpoints(ctx context.Context) (*wire.Origin, error) {
+// openCheckpoints opens the checkpoints on worker 0. inMemory reports whether a queue can continue from a state
+// in the memory of the workers.
+func (j *workerJob) openCheckpoints(ctx context.Context, inMemory func(queue string) bool) (*wire.Origin, error) {
 	c := j.checkpoints
 	if c == nil {
 		return nil, nil
+	}
+	if j.deployment.Resume {
+		c.run.inMemory = inMemory
 	}
 	c.run.report = (&checkpointLog{tell: j.progress.checkpointed}).add
 	var err error
@@ -47,6 +51,17 @@ func (j *workerJob) openCheckpoints(ctx context.Context) (*wire.Origin, error) {
 		return nil, err
 	}
 	return c.origin, nil
+}
+
+// continues tells worker 0, which requests for states reach, from which states the queues continue.
+func (j *workerJob) continues(from *wire.Origin) {
+	queues := origin.Running(from)
+	if j.checkpoints != nil && j.checkpoints.saver != nil {
+		j.checkpoints.continues(queues)
+	}
+	if j.copies != nil {
+		j.copies.continues(queues)
+	}
 }
 
 // joinCheckpoints opens the checkpoints on a worker other than 0.

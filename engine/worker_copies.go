@@ -65,6 +65,20 @@ func (c *workerCopies) chooseCopies(held [][]byte, from *wire.Origin) (*wire.Ori
 	return from, nil
 }
 
+// inMemory returns a function that reports whether a queue can continue from a state that the workers hold.
+func (c *workerCopies) inMemory(held [][]byte) (func(queue string) bool, error) {
+	if c == nil {
+		return func(string) bool { return false }, nil
+	}
+	choices, err := origin.Choices(held)
+	if err != nil {
+		return nil, clusterFault(err)
+	}
+	return func(queue string) bool {
+		return slices.ContainsFunc(choices, func(c copies.Choice) bool { return c.Queue == queue })
+	}, nil
+}
+
 // files returns the files of the states of the job, or nil if the task manager has no directory for them.
 func (c *workerCopies) files() *copies.Files {
 	d := c.job.deployment

@@ -273,11 +273,16 @@ func (e untitled) Unwrap() error { return e.error }
 // prepare opens the checkpoints, and begins the sinks. If one of them cannot begin, the cause is
 // usually its path.
 func (j *workerJob) prepare(ctx context.Context) workOutcome {
-	origin, err := j.openCheckpoints(ctx)
+	inMemory, err := j.copies.inMemory(j.worker.prepare.Held)
+	var origin *wire.Origin
+	if err == nil {
+		origin, err = j.openCheckpoints(ctx, inMemory)
+	}
 	if err == nil {
 		origin, err = j.copies.chooseCopies(j.worker.prepare.Held, origin)
 	}
 	if err == nil {
+		j.continues(origin)
 		err = j.part.Prepare()
 	}
 	var store *storeError

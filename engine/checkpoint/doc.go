@@ -11,7 +11,7 @@
 // names, sizes and checksums of the blobs. The manifest is written last. So a checkpoint is either
 // complete or does not exist, whenever the process is killed. Checkpoints are numbered. The newest
 // and the one before it are kept. If a piece of the newest is damaged or missing, the one before
-// is loaded.
+// is loaded. If it cannot be read, which may pass, nothing is loaded.
 //
 // If a run has several processes, one of them has the Journal, and each of the others a PartWriter:
 //

@@ -21,10 +21,12 @@ type Journal struct {
 
 	pieceWriter
 	run   Run
-	found []int // numbers of the manifests that the store had, in descending order
-	next  int   // number of the next checkpoint
+	found []int           // numbers of the manifests that the store had, in descending order
+	next  int             // number of the next checkpoint
+	had   map[string]bool // hashes of the queues of which the store had pieces, or a manifest that was read
 
-	written []*Manifest // the checkpoints to keep, the newest last
+	written   []*Manifest // the checkpoints to keep, the newest last
+	savepoint string      // of the next checkpoint; see Manifest.Savepoint
 
 	awaited atomic.Pointer[string] // what gather waits for; nil if it does not
 }
@@ -43,14 +45,17 @@ func Open(ctx context.Context, store Store, run Run) (*Journal, error) {
 	if err != nil {
 		return nil, fmt.Errorf("look for checkpoints: %w", err)
 	}
-	j := &Journal{run: run, next: 1}
+	j := &Journal{run: run, next: 1, had: make(map[string]bool)}
 	for _, name := range names {
 		n, ok := parseName(name)
 		if !ok {
 			continue
 		}
-		if n.kind == manifestKind {
+		switch n.kind {
+		case manifestKind:
 			j.found = append(j.found, n.number)
+		case stateKind:
+			j.had[n.queue] = true
 		}
 		j.next = max(j.next, n.number+1)
 	}
@@ -65,8 +70,9 @@ func Open(ctx context.Context, store Store, run Run) (*Journal, error) {
 func (j *Journal) Empty() bool { return len(j.found) == 0 }
 
 // Load returns the newest complete checkpoint in the store, or nil if the store has none. refused
-// has an error for each newer checkpoint that is damaged or cannot be read. Load fails if the
-// newest checkpoint is of another run, or if the store has checkpoints but none that is complete.
+// has an error for each newer checkpoint that is damaged. Load fails if the newest of the others is of
+// another run, with a *ReadError if it cannot be read, and with an *UnusableError if the store has
+// checkpoints but all of them are damaged.
 // All pieces are verified, and those that are needed are returned; nil means all. The next Write
 // keeps the states of queues that it is not given.
 func (j *Journal) Load(ctx context.Context, needed Needed) (c *Checkpoint, refused []error, err error) {
@@ -77,7 +83,7 @@ func (j *Journal) Load(ctx context.Context, needed Needed) (c *Checkpoint, refus
 		}
 		if err == nil {
 			written := c.Manifest // without the pieces, which may be large
-			j.written = []*Manifest{&written}
+			j.written, j.savepoint = []*Manifest{&written}, written.Savepoint
 			return c, refused, nil
 		}
 		err = fmt.Errorf("checkpoint %s in %s: %w", manifestName(number), j.store, err)
@@ -85,10 +91,14 @@ func (j *Journal) Load(ctx context.Context, needed Needed) (c *Checkpoint, refus
 		if errors.As(err, &other) {
 			return nil, refused, err
 		}
+		var unread *ReadError
+		if errors.As(err, &unread) {
+			return nil, refused, fmt.Errorf("%w (if that lasts, remove this file: the checkpoint before is used then)", err)
+		}
 		refused = append(refused, err)
 	}
 	if len(refused) > 0 {
-		return nil, nil, fmt.Errorf("no checkpoint in %s can be used (if they are removed, the run begins at superstep 1): %w", j.store, errors.Join(refused...))
+		return nil, nil, &UnusableError{store: j.store.String(), refused: refused, queues: j.had}
 	}
 	return nil, nil, nil
 }
@@ -106,6 +116,9 @@ func (j *Journal) load(ctx context.Context, number int, needed Needed) (*Checkpo
 	}
 	if d := m.Run.difference(j.run); d != "" {
 		return nil, &otherRunError{d}
+	}
+	for _, q := range m.Queues {
+		j.had[queueHash(q.Name)] = true
 	}
 	c := &Checkpoint{Manifest: *m}
 	c.Pieces, err = readPieces(ctx, j.store, m, needed, true)
@@ -126,7 +139,7 @@ func readPieces(ctx context.Context, store Store, m *Manifest, needed Needed, un
 
 // readManifest reads and verifies a manifest.
 func readManifest(ctx context.Context, store Store, number int) (*Manifest, error) {
-	data, err := store.Get(ctx, manifestName(number), maxManifest)
+	data, err := get(ctx, store, manifestName(number), maxManifest)
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +161,7 @@ func readManifest(ctx context.Context, store Store, number int) (*Manifest, erro
 // all older checkpoints except the one before. If it fails, the older checkpoints are still there.
 // An error in removing old blobs is returned as leftover.
 func (j *Journal) Write(ctx context.Context, states []State) (m *Manifest, leftover, err error) {
-	m = &Manifest{Format: format, Number: j.next, Run: j.run, Written: time.Now().UTC()}
+	m = &Manifest{Format: format, Number: j.next, Run: j.run, Written: time.Now().UTC(), Savepoint: j.savepoint}
 	j.next++ // also after a failure, so that no manifest is written twice
 	own := make([][]Blob, len(states))
 	for i, s := range states {

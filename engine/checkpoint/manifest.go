@@ -119,6 +119,9 @@ type Manifest struct {
 	Run     Run       `json:"run"`
 	Written time.Time `json:"written"`
 	Queues  []Queue   `json:"queues"` // sorted by name
+	// Savepoint is the place of a savepoint whose states the run has adopted, unless it had newer ones; "" if
+	// there is none.
+	Savepoint string `json:"savepoint,omitempty"`
 }
 
 // Queue describes the state of one queue in a checkpoint.

@@ -95,7 +95,7 @@ func readQueue(ctx context.Context, store Store, q Queue, needed Needed, unneede
 
 // readBlob reads and verifies one piece.
 func readBlob(ctx context.Context, store Store, b Blob) ([]byte, error) {
-	data, err := store.Get(ctx, b.Name, b.Size)
+	data, err := get(ctx, store, b.Name, b.Size)
 	if err != nil {
 		return nil, err
 	}

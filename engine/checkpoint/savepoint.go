@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 )
@@ -57,10 +58,48 @@ func Copy(ctx context.Context, m *Manifest, from, to Store) error {
 	return nil
 }
 
+// Adopt writes a checkpoint with the states of the savepoint m in a store, for those queues of which the
+// newest checkpoint has none. So whoever continues from the checkpoints of the run does not need the
+// savepoint, whose place they name.
+func (j *Journal) Adopt(ctx context.Context, from Store, m *Manifest, place string) error {
+	var newest []Queue
+	if n := len(j.written); n > 0 {
+		newest = j.written[n-1].Queues
+	}
+	var states []State
+	for _, q := range m.Queues {
+		if !slices.ContainsFunc(newest, func(o Queue) bool { return o.Name == q.Name }) {
+			states = append(states, State{Queue: q.Name, Superstep: q.Superstep, Ended: q.Ended, Pieces: piecesIn(ctx, from, q)})
+		}
+	}
+	before := j.savepoint
+	j.savepoint = place
+	if _, _, err := j.Write(ctx, states); err != nil {
+		j.savepoint = before
+		return fmt.Errorf("copy the savepoint %d from %s: %w", m.Number, from, err)
+	}
+	return nil
+}
+
+// piecesIn yields the pieces of a state in a store, each as it is read and verified.
+func piecesIn(ctx context.Context, store Store, q Queue) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		for _, b := range q.Blobs {
+			piece, err := readBlob(ctx, store, b)
+			if err != nil {
+				err = fmt.Errorf("%s: %w", b.Name, err)
+			}
+			if !yield(piece, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
 // LoadSavepoint returns the newest complete checkpoint in a store, for a run that may differ from
 // the one that wrote it in its program, arguments and parallelism. It must have the same number of
 // shards, the same seed, queues with the same stages, and no input that has changed. Pieces are verified and returned
-// as by Journal.Load. refused has an error for each newer checkpoint that cannot be used, and differs
+// as by Journal.Load. refused has an error for each newer checkpoint that is damaged, and differs
 // says what is not as it was.
 func LoadSavepoint(ctx context.Context, store Store, run Run, needed Needed) (c *Checkpoint, differs []string, refused []error, err error) {
 	names, err := store.List(ctx)
@@ -88,7 +127,12 @@ func LoadSavepoint(ctx context.Context, store Store, run Run, needed Needed) (c 
 		if ctx.Err() != nil {
 			return nil, nil, nil, context.Cause(ctx)
 		}
-		refused = append(refused, fmt.Errorf("checkpoint %s in %s: %w", manifestName(number), store, err))
+		err = fmt.Errorf("checkpoint %s in %s: %w", manifestName(number), store, err)
+		var unread *ReadError
+		if errors.As(err, &unread) {
+			return nil, nil, refused, err
+		}
+		refused = append(refused, err)
 	}
 	if len(refused) > 0 {
 		return nil, nil, refused, errors.Join(refused...)

@@ -23,8 +23,9 @@ type Store interface {
 	// over the store. Then the error matches fs.ErrExist or ErrTaken. It may fail because of itself,
 	// if a request was sent twice.
 	Publish(ctx context.Context, name string, data []byte) error
-	// Get returns a blob. It fails if the blob has more than most bytes. If there is no blob of
-	// that name, the error matches fs.ErrNotExist.
+	// Get returns a blob. If there is no blob of that name, the error matches fs.ErrNotExist. If the
+	// blob has more than most bytes, or is known to be damaged, the error has a method Damaged() bool
+	// that returns true.
 	Get(ctx context.Context, name string, most int64) ([]byte, error)
 	// List returns the names of all blobs, in any order.
 	List(ctx context.Context) ([]string, error)
@@ -205,7 +206,7 @@ func (d *dir) Get(_ context.Context, name string, most int64) ([]byte, error) {
 	if info, err := os.Stat(path); err != nil {
 		return nil, err
 	} else if !info.Mode().IsRegular() { // opening a pipe would wait for a writer
-		return nil, fmt.Errorf("%s is no regular file", path)
+		return nil, &damagedError{fmt.Errorf("%s is no regular file", path)}
 	}
 	f, err := d.fs.OpenFile(path, os.O_RDONLY, 0)
 	if err != nil {
@@ -214,7 +215,7 @@ func (d *dir) Get(_ context.Context, name string, most int64) ([]byte, error) {
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, most+1))
 	if err == nil && int64(len(data)) > most {
-		err = fmt.Errorf("%s has more than %d bytes", path, most)
+		err = &damagedError{fmt.Errorf("%s has more than %d bytes", path, most)}
 	}
 	return data, err
 }

@@ -58,6 +58,20 @@ func Chosen(choices []copies.Choice, from *wire.Origin) (of []copies.Choice, err
 	return of, nil
 }
 
+// Running returns the queues that continue with a superstep by an origin. The others have ended, or begin at
+// superstep 1.
+func Running(from *wire.Origin) (queues []string) {
+	if from == nil {
+		return nil
+	}
+	for _, q := range from.Queues {
+		if !q.Ended {
+			queues = append(queues, q.Name)
+		}
+	}
+	return queues
+}
+
 // ReportPrefix begins the name by which the report of a queue that has ended is among the states of queues.
 // No queue has such a name.
 const ReportPrefix = "report\x00"

@@ -130,17 +130,17 @@ func (b *bucket) get(ctx context.Context, key string, most int64) (o *object, er
 		}
 		defer answer.Close()
 		if info.Size > most {
-			return &lastingError{fmt.Errorf("it has %d bytes, and at most %d are expected", info.Size, most)}
+			return &lastingError{&damagedError{fmt.Errorf("it has %d bytes, and at most %d are expected", info.Size, most)}}
 		}
 		data := bytes.NewBuffer(make([]byte, 0, max(0, info.Size)+bytes.MinRead))
 		if _, err := data.ReadFrom(io.LimitReader(answer, most+1)); err != nil {
 			return &networkError{err}
 		}
 		if int64(data.Len()) > most {
-			return &lastingError{fmt.Errorf("it has more than the %d bytes that are expected", most)}
+			return &lastingError{&damagedError{fmt.Errorf("it has more than the %d bytes that are expected", most)}}
 		}
 		if want, got := header.Get(sumHeader), hexSum(data.Bytes()); want != "" && want != got {
-			return fmt.Errorf("it is damaged: its SHA-256 is %s, and was %s", got, want)
+			return &damagedError{fmt.Errorf("it is damaged: its SHA-256 is %s, and was %s", got, want)}
 		}
 		age, err := age(header)
 		o = &object{data: data.Bytes(), etag: info.ETag, age: age}

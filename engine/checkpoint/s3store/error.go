@@ -54,6 +54,14 @@ type lastingError struct{ error }
 
 func (e *lastingError) Unwrap() error { return e.error }
 
+// damagedError is the error of an object that is not what was put.
+type damagedError struct{ error }
+
+func (e *damagedError) Unwrap() error { return e.error }
+
+// Damaged marks the error for checkpoint.Store.
+func (e *damagedError) Damaged() bool { return true }
+
 // cause returns what an error of the library means.
 func cause(err error) error {
 	var answer minio.ErrorResponse
