@@ -277,7 +277,7 @@ func (c *Core) startAll(j *job) {
 		detail = "from " + o.String()
 	}
 	c.moveJob(j, jobStarted, detail)
-	j.info.Started, j.started = c.wall(), c.clock.Counted()
+	j.info.Started, j.started = c.wall(), max(1, c.clock.Counted()) // 0 says that it has not begun
 	j.newest = cmp.Or(j.newest, c.now)
 	j.scaleFrom, j.saveFailed = j.started+c.config.ScaleInterval, false
 	c.unsettle()
