@@ -109,8 +109,9 @@ func RequireCheckpoints(on bool) Option { return func(c *config) { c.checkpoints
 
 // FromSavepoint makes the run continue from a savepoint, in a directory or an S3-compatible store.
 // The run may have another build of the program, other arguments, other parallelism, and may be on
-// another cluster. What differs is logged. The number of shards, the seed, the inputs, and the stages
-// of the queues that have a state in the savepoint must be the same. Values of a key whose type has
+// another cluster. What differs is said. The number of shards, the seed, the inputs, and the stages
+// of the queues that have a state in the savepoint must be the same. Stages are compared by their places,
+// kinds and keys, and by the names that comqueue.Named gave them. The names of functions are not compared. Values of a key whose type has
 // changed are an error when the key is used. Nothing in the savepoint is changed. With Resume, the run
 // continues from CheckpointDir instead, if there is a checkpoint.
 func FromSavepoint(place string) Option {
@@ -268,7 +269,8 @@ func (c *config) runOf(r *checkpointed) (checkpoint.Run, error) {
 		run.Program = program.Hash
 	}
 	for _, q := range r.plan.Queues {
-		run.Queues = append(run.Queues, checkpoint.Stages{Queue: q.Name, Stages: r.plan.StagesOf(q.Name)})
+		stages, named := r.plan.StagesOf(q.Name)
+		run.Queues = append(run.Queues, checkpoint.Stages{Queue: q.Name, Stages: stages, Named: named})
 	}
 	for _, f := range r.graph.Facts {
 		run.Facts = append(run.Facts, checkpoint.Fact{Name: f.Name, Hash: xxh3.HashString(f.Value)})

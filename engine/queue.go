@@ -53,6 +53,9 @@ type StageSpec struct {
 	// RankState says that the stage keeps a state for each subtask that cannot be divided, so that
 	// the queue continues only at its own parallelism.
 	RankState bool
+	// NamedAfterFunc says that Name is the name of a function. Savepoints then compare the stage by its
+	// place and kind alone.
+	NamedAfterFunc bool
 	// Unkept says that the stage has a state that cannot be saved, so that the queue begins at
 	// superstep 1 again if its subtasks are lost.
 	Unkept bool
@@ -235,7 +238,7 @@ func (w *queueWriter) add(kind plan.StageKind, s StageSpec, schema *arrow.Schema
 		Func:  funcIdentities(append([]any{s.Func}, s.Funcs...)...),
 		Queue: w.name,
 		Stage: kind,
-		Order: s.Order, RankState: s.RankState, Unkept: s.Unkept,
+		Order: s.Order, RankState: s.RankState, Unkept: s.Unkept, NamedAfterFunc: s.NamedAfterFunc,
 	}, schema, ports)
 	n := &w.b.graph.Nodes[w.last]
 	n.Inputs = append(n.Inputs, in...)
