@@ -66,3 +66,23 @@ func TestSavepointOfAChangedProgram(t *testing.T) {
 }
 
 func renamed(*comqueue.ComContext) error { return nil }
+
+// TestSavepointWithoutAKey requires that the error about a key that the savepoint does not have names the object
+// that no key has used, and that a stage can put an object under the new key.
+func TestSavepointWithoutAKey(t *testing.T) {
+	rate, pace := shared.Replicated("rate", shared.Int()), shared.Replicated("pace", shared.Int())
+	place := savedRun(t, rate)
+	count := comqueue.Do(func(ctx *comqueue.ComContext) error { pace.Put(ctx, pace.Get(ctx)+1); return nil })
+	_, _, err := runOnce(t, func(b *engine.Builder) *engine.Dataset { return counting(b, renamed, pace, count) }, engine.FromSavepoint(place))
+	require.ErrorContains(t, err, `get of replicated key "pace"`)
+	require.ErrorContains(t, err, `never put; the state from which the queue continues has "rate", which no key has used so far`)
+	added := func(ctx *comqueue.ComContext) error {
+		if !pace.Has(ctx) {
+			pace.Put(ctx, 100*rate.Get(ctx))
+		}
+		return nil
+	}
+	got, _, err := runOnce(t, func(b *engine.Builder) *engine.Dataset { return counting(b, added, pace, count) }, engine.FromSavepoint(place))
+	require.NoError(t, err)
+	require.Equal(t, []row{{303}}, got)
+}
