@@ -99,8 +99,8 @@ func Resume(on bool) Option { return func(c *config) { c.checkpoints.resume = on
 // begin at superstep 1 again. A queue of which the plan says so is refused before anything runs. A
 // queue whose state turns out to be such that it cannot be saved fails the run after its first
 // superstep: if a codec does not restore an object, or if replicated objects differ between subtasks.
-// The states must be saved, so the option needs CheckpointDir or a cluster with Copies. In the memory of
-// a cluster, the state of a job that has a single worker is not saved.
+// The states must be saved, so the option needs CheckpointDir or a cluster with Copies. Instead of copies
+// in the memory of other workers, a job that has a single worker writes files to its task manager.
 //
 // Without the option, a warning tells of such queues, and the run goes on. With CheckpointDir, a queue
 // whose state turns out to be such that it cannot be saved fails the run nevertheless, at its first

@@ -273,7 +273,7 @@ func (c *Core) startAll(j *job) {
 	j.info.Saves = j.info.Saves || j.saves()
 	detail := ""
 	if o := j.info.Origin; o != nil && (!o.Begins() || j.info.Restarts > 0) {
-		detail = "from " + o.String()
+		detail = begins(o)
 	}
 	c.moveJob(j, jobStarted, detail)
 	j.info.Started, j.started = c.wall(), c.clock.Counted()

@@ -273,6 +273,18 @@ func words(text string) (lines []string) {
 	return lines
 }
 
+// TestDrained requires sentences about one job and about several.
+func TestDrained(t *testing.T) {
+	one, two := []wire.JobID{"a"}, []wire.JobID{"b", "c"}
+	require.Equal(t, "", drained(&wire.DrainReply{}, 0))
+	require.Equal(t, "a leaves: it is saved and then goes on elsewhere\n"+
+		"b, c would lose their states, as they have no checkpoints and no other workers or too few slots elsewhere: they stay until that changes or they have ended (--within limits that)\n",
+		drained(&wire.DrainReply{Leave: one, Stay: two}, 0))
+	require.Equal(t, "b, c leave: each is saved and then goes on elsewhere\n"+
+		"a would lose its state, as it has no checkpoints and no other workers or too few slots elsewhere: after 1m0s it begins again elsewhere\n",
+		drained(&wire.DrainReply{Leave: two, Stay: one}, time.Minute))
+}
+
 func TestNodeTable(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, writeTaskManagers(&out, &wire.TaskManagersReply{TaskManagers: []wire.TaskManagerInfo{
