@@ -61,8 +61,10 @@ type computeStage struct {
 	identity any  // function whose symbol and line are recorded in the graph
 	shared   Compute
 	factory  func() Compute
-	snapshot bool // the instances are Snapshotters
-	unkept   bool // the instances have fields and are no Snapshotters
+	instance string // type of the instances that factory makes
+	site     string // line that added the stage, if it was AddNew
+	snapshot bool   // the instances are Snapshotters
+	unkept   bool   // the instances have fields and are no Snapshotters
 }
 
 func (s computeStage) misuse() error {
@@ -73,7 +75,10 @@ func (s computeStage) misuse() error {
 }
 
 func (s computeStage) describe(*layout, int) []engine.StageSpec {
-	return []engine.StageSpec{{Kind: engine.StageCompute, Name: s.name, Func: s.identity, NamedAfterFunc: !s.named, RankState: s.snapshot, Unkept: s.unkept}}
+	return []engine.StageSpec{{
+		Kind: engine.StageCompute, Name: s.name, NamedAfterFunc: !s.named, Instance: s.instance, Site: s.site, Func: s.identity,
+		RankState: s.snapshot, Unkept: s.unkept,
+	}}
 }
 
 func (s computeStage) bind(b *body, _ int) ([]engine.Stage, error) {
