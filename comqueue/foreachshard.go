@@ -52,12 +52,13 @@ type forEachShard[T Number] struct {
 	fold      func(ctx *ComContext, shards sharding.Range, out []T) (bool, error)
 	nilOption bool // an option is nil
 	name      string
+	named     bool // by Named; otherwise name is that of f
 }
 
 // label returns the stage with another name, for Named.
 func (s *forEachShard[T]) label(name string) Stage {
 	named := *s
-	named.name = name
+	named.name, named.named = name, true
 	return &named
 }
 
@@ -76,7 +77,7 @@ func (s *forEachShard[T]) fills() shared.AnyKey { return s.key }
 
 func (s *forEachShard[T]) describe(*layout, int) []engine.StageSpec {
 	return []engine.StageSpec{{
-		Kind: engine.StageCompute, Name: s.name, Func: s.f, Order: engine.ShardTree,
+		Kind: engine.StageCompute, Name: s.name, NamedAfterFunc: !s.named, Func: s.f, Order: engine.ShardTree,
 		Attrs: []engine.Attr{{Key: "each shard into", Value: s.key.Name()}},
 	}}
 }

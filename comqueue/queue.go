@@ -129,7 +129,10 @@ func (q *IterativeComQueue) AddNew(new func() Compute) *IterativeComQueue {
 	}
 	instance := new()
 	_, snapshots := instance.(Snapshotter)
-	q.stages = append(q.stages, computeStage{name: functionName(new), identity: new, factory: new, snapshot: snapshots, unkept: !snapshots && hasFields(instance)})
+	q.stages = append(q.stages, computeStage{
+		name: functionName(new), identity: new, factory: new, instance: fmt.Sprintf("%T", instance), site: q.b.Site(),
+		snapshot: snapshots, unkept: !snapshots && hasFields(instance),
+	})
 	return q
 }
 

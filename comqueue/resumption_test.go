@@ -123,6 +123,7 @@ func TestRequiredCheckpoints(t *testing.T) {
 	for _, workers := range []int{0, 2} {
 		_, _, err := runOnce(t, instances("q", newCounter, each), options(workers)...)
 		require.ErrorContains(t, err, `--checkpoint require: queue "q" would begin at superstep 1 again: the instances of Compute`)
+		require.ErrorContains(t, err, `(resumption_test.go:21), of type *comqueue_test.counter, have fields`)
 		require.ErrorContains(t, err, "Implement comqueue.Snapshotter")
 		require.Zero(t, ran.Load(), "nothing may run")
 	}

@@ -57,11 +57,14 @@ func checkStage(s Stage) error {
 // makes an instance for each subtask.
 type computeStage struct {
 	name     string
-	identity any // function whose symbol and line are recorded in the graph
+	named    bool // by Named; otherwise name is that of a function
+	identity any  // function whose symbol and line are recorded in the graph
 	shared   Compute
 	factory  func() Compute
-	snapshot bool // the instances are Snapshotters
-	unkept   bool // the instances have fields and are no Snapshotters
+	instance string // type of the instances that factory makes
+	site     string // line that added the stage, if it was AddNew
+	snapshot bool   // the instances are Snapshotters
+	unkept   bool   // the instances have fields and are no Snapshotters
 }
 
 func (s computeStage) misuse() error {
@@ -72,7 +75,10 @@ func (s computeStage) misuse() error {
 }
 
 func (s computeStage) describe(*layout, int) []engine.StageSpec {
-	return []engine.StageSpec{{Kind: engine.StageCompute, Name: s.name, Func: s.identity, RankState: s.snapshot, Unkept: s.unkept}}
+	return []engine.StageSpec{{
+		Kind: engine.StageCompute, Name: s.name, NamedAfterFunc: !s.named, Instance: s.instance, Site: s.site, Func: s.identity,
+		RankState: s.snapshot, Unkept: s.unkept,
+	}}
 }
 
 func (s computeStage) bind(b *body, _ int) ([]engine.Stage, error) {
@@ -92,7 +98,8 @@ func (s computeStage) bind(b *body, _ int) ([]engine.Stage, error) {
 }
 
 // Named gives a compute function or a ForEachShard the name that plan, progress and errors
-// show, instead of the name of its function.
+// show, instead of the name of its function. A run that continues from a savepoint compares the name:
+// see engine.FromSavepoint.
 func Named(name string, stage Stage) Stage {
 	if labelled, ok := stage.(interface{ label(name string) Stage }); ok {
 		return labelled.label(name)
@@ -102,7 +109,7 @@ func Named(name string, stage Stage) Stage {
 
 // label returns the stage with another name, for Named.
 func (s computeStage) label(name string) Stage {
-	s.name = name
+	s.name, s.named = name, true
 	return s
 }
 

@@ -360,6 +360,10 @@ func (b *Builder) Poisoned(op string) *Dataset {
 	return &Dataset{builder: b, node: -1, schema: arrow.NewSchema(nil, nil), poisoned: true}
 }
 
+// Site returns the user's source line that is being run, such as "main.go:31", which is the line of the
+// innermost caller outside this module's libraries; "" if there is none.
+func (b *Builder) Site() string { return userSite() }
+
 // Errorf records a misuse with the user's source line, which is the line of the
 // innermost caller outside this module's libraries. The message must begin with
 // the operator, such as "Map: column …", and say what to do.

@@ -99,8 +99,8 @@ func Resume(on bool) Option { return func(c *config) { c.checkpoints.resume = on
 // begin at superstep 1 again. A queue of which the plan says so is refused before anything runs. A
 // queue whose state turns out to be such that it cannot be saved fails the run after its first
 // superstep: if a codec does not restore an object, or if replicated objects differ between subtasks.
-// The states must be saved, so the option needs CheckpointDir or a cluster with Copies. In the memory of
-// a cluster, the state of a job that has a single worker is not saved.
+// The states must be saved, so the option needs CheckpointDir or a cluster with Copies. Instead of copies
+// in the memory of other workers, a job that has a single worker writes files to its task manager.
 //
 // Without the option, a warning tells of such queues, and the run goes on. With CheckpointDir, a queue
 // whose state turns out to be such that it cannot be saved fails the run nevertheless, at its first
@@ -109,10 +109,12 @@ func RequireCheckpoints(on bool) Option { return func(c *config) { c.checkpoints
 
 // FromSavepoint makes the run continue from a savepoint, in a directory or an S3-compatible store.
 // The run may have another build of the program, other arguments, other parallelism, and may be on
-// another cluster. What differs is logged. The number of shards, the seed, the inputs, and the stages
-// of the queues that have a state in the savepoint must be the same. Values of a key whose type has
-// changed are an error when the key is used. Nothing in the savepoint is changed. A run with CheckpointDir
-// copies it there before its first superstep, and does not need it after that. With Resume, the run
+// another cluster. What differs is said. The number of shards, the seed, the inputs, and the stages
+// of the queues that have a state in the savepoint must be the same. Stages are compared by their places,
+// kinds and keys, and by the names that comqueue.Named gave them. The names of functions are not compared.
+// Values of a key whose type has changed are an error when the key is used. Nothing in the savepoint is
+// changed. A run with CheckpointDir copies it there before its first superstep, and does not need it after
+// that. With Resume, the run
 // continues from CheckpointDir instead, if there is a checkpoint.
 func FromSavepoint(place string) Option {
 	return func(c *config) { c.checkpoints.savepoint = place }
@@ -277,7 +279,8 @@ func (c *config) runOf(r *checkpointed) (checkpoint.Run, error) {
 		run.Program = program.Hash
 	}
 	for _, q := range r.plan.Queues {
-		run.Queues = append(run.Queues, checkpoint.Stages{Queue: q.Name, Stages: r.plan.StagesOf(q.Name)})
+		stages, named := r.plan.StagesOf(q.Name)
+		run.Queues = append(run.Queues, checkpoint.Stages{Queue: q.Name, Stages: stages, Named: named})
 	}
 	for _, f := range r.graph.Facts {
 		run.Facts = append(run.Facts, checkpoint.Fact{Name: f.Name, Hash: xxh3.HashString(f.Value)})

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -63,6 +64,7 @@ func (r *clusterRun) event(e *wire.Event) error {
 		return r.state(e.State)
 	case e.Progress != nil:
 		r.watch.cluster(e.Progress)
+		r.warnUncopied(e.Progress)
 	case e.Collected != nil:
 		if err := r.collect(e.Collected); err != nil {
 			return fmt.Errorf("take collected rows: %w", err)
@@ -73,6 +75,16 @@ func (r *clusterRun) event(e *wire.Event) error {
 		}
 	}
 	return nil
+}
+
+// warnUncopied logs, once for each queue, that its state is not copied.
+func (r *clusterRun) warnUncopied(p *wire.Progress) {
+	for _, u := range p.Uncopied {
+		if !slices.Contains(r.uncopied, u.Queue) {
+			r.uncopied = append(r.uncopied, u.Queue)
+			r.c.logger.Warn(u.String())
+		}
+	}
 }
 
 // state handles a new state of the job.

@@ -34,6 +34,7 @@ type clusterRun struct {
 	artifact string
 	attempt  int
 	plan     *plan.Plan // nil until the cluster has sent it
+	uncopied []string   // queues of which was logged that their states are not copied
 }
 
 // runOnCluster runs a job on the cluster that the options name.

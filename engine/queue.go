@@ -1,8 +1,10 @@
 package engine
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/apache/arrow/go/v15/arrow"
 
@@ -44,6 +46,10 @@ type StageSpec struct {
 	Op    string // for StageCommunicate: the collective, such as "AllGather"
 	Name  string // such as "assign cluster", or the buffer of an AllReduce
 	Attrs []Attr
+	// Site is the user's line that added the stage, of Builder.Site; "" means the line that adds the queue.
+	Site string
+	// Instance is the type of the instances of the stage, if each subtask has one. It becomes an attribute.
+	Instance string
 	// Func is the user's function that the stage calls, for the fingerprint.
 	// Funcs are further functions, if stages are fused.
 	Func  any
@@ -53,6 +59,9 @@ type StageSpec struct {
 	// RankState says that the stage keeps a state for each subtask that cannot be divided, so that
 	// the queue continues only at its own parallelism.
 	RankState bool
+	// NamedAfterFunc says that Name is the name of a function. Savepoints then compare the stage by its
+	// place and kind alone.
+	NamedAfterFunc bool
 	// Unkept says that the stage has a state that cannot be saved, so that the queue begins at
 	// superstep 1 again if its subtasks are lost.
 	Unkept bool
@@ -228,17 +237,22 @@ func (w *queueWriter) add(kind plan.StageKind, s StageSpec, schema *arrow.Schema
 	if kind == plan.Communicate {
 		op = s.Op
 	}
+	attrs := slices.Clone(s.Attrs)
+	if s.Instance != "" {
+		attrs = append(attrs, Attr{Key: plan.InstanceAttr, Value: s.Instance})
+	}
 	w.last = w.b.addNode(plan.Node{
 		Op:    op,
 		Name:  s.Name,
-		Attrs: append([]Attr(nil), s.Attrs...),
+		Attrs: attrs,
 		Func:  funcIdentities(append([]any{s.Func}, s.Funcs...)...),
 		Queue: w.name,
 		Stage: kind,
-		Order: s.Order, RankState: s.RankState, Unkept: s.Unkept,
+		Order: s.Order, RankState: s.RankState, Unkept: s.Unkept, NamedAfterFunc: s.NamedAfterFunc,
 	}, schema, ports)
 	n := &w.b.graph.Nodes[w.last]
 	n.Inputs = append(n.Inputs, in...)
+	n.Site = cmp.Or(s.Site, n.Site)
 }
 
 // feedback adds a feedback edge from the last node to the node to, which is the first node of a

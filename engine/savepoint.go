@@ -79,7 +79,9 @@ func (c *config) findSavepoint(ctx context.Context, run checkpoint.Run, r *check
 		c.logger.Warn("a checkpoint cannot be used; the one before it is", "error", e)
 	}
 	for _, d := range differs {
-		c.logger.Warn("this run differs from the one that wrote the savepoint", "savepoint", c.checkpoints.savepoint, "difference", d)
+		if c.checkpoints.say == nil {
+			c.logger.Warn("this run differs from the one that wrote the savepoint", "savepoint", c.checkpoints.savepoint, "difference", d)
+		}
 		c.checkpoints.tell(fmt.Sprintf("unlike the run that wrote the savepoint: %s", d))
 	}
 	return found, nil

@@ -221,6 +221,7 @@ func (j *workerJob) unsaved(c *config) func(queue string, err error) error {
 		}
 		if running(j.deployment) > 1 || j.deployment.StateDir != "" { // otherwise it would not be copied anyway
 			j.logger.Warn("the state of a queue is not copied, so another attempt would begin it at superstep 1", "queue", queue, "error", err)
+			j.progress.uncopied(queue, err)
 		}
 		return nil
 	}

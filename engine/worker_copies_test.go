@@ -129,7 +129,7 @@ func TestOriginFromMemory(t *testing.T) {
 }
 
 // TestUnsavedStates requires that a state that cannot be saved fails a run with durable checkpoints,
-// and one whose states must be saved, and is otherwise only logged.
+// and one whose states must be saved, and is otherwise only logged, and in the progress for the client.
 func TestUnsavedStates(t *testing.T) {
 	unsavable := errors.New("it cannot be saved")
 	for _, test := range []struct {
@@ -143,13 +143,15 @@ func TestUnsavedStates(t *testing.T) {
 		{"copies that are required", checkpointConfig{require: true}, "--checkpoint require: it cannot be saved"},
 	} {
 		var log bytes.Buffer
-		j := &workerJob{logger: hclog.New(&hclog.LoggerOptions{Output: &log}), deployment: deployment(wire.JobSpec{}, 0, 2).Deployment}
+		j := &workerJob{logger: hclog.New(&hclog.LoggerOptions{Output: &log}), deployment: deployment(wire.JobSpec{}, 0, 2).Deployment, progress: newWorkerProgress(&plan.Plan{}, false, nil)}
 		err := j.unsaved(&config{checkpoints: test.settings})("q", unsavable)
 		if test.want == "" {
 			require.NoError(t, err, test.name)
 			require.Contains(t, log.String(), "another attempt would begin it at superstep 1", test.name)
+			require.Equal(t, []wire.Uncopied{{Queue: "q", Why: "it cannot be saved"}}, j.progress.take(false).Uncopied, test.name)
 			continue
 		}
+		require.Nil(t, j.progress.take(false), test.name)
 		require.ErrorIs(t, err, unsavable, test.name)
 		require.ErrorContains(t, err, test.want, test.name)
 		require.Empty(t, log.String(), test.name)

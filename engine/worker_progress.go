@@ -105,6 +105,14 @@ func (w *workerProgress) sendSoon() {
 	}
 }
 
+// uncopied notes why the state of a queue cannot be copied.
+func (w *workerProgress) uncopied(queue string, why error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.state.Uncopied = append(w.state.Uncopied, wire.Uncopied{Queue: queue, Why: clipMessage(why.Error())})
+	w.changed = true
+}
+
 // checkpointed notes what the saver has written so far.
 func (w *workerProgress) checkpointed(c *wire.Checkpointed) {
 	w.mu.Lock()
@@ -130,7 +138,7 @@ func (w *workerProgress) take(end bool) *wire.Progress {
 		return nil
 	}
 	w.changed = false
-	p := wire.Progress{Vertices: slices.Clone(w.state.Vertices), Queues: slices.Clone(w.state.Queues), Opened: w.state.Opened, Resumed: w.state.Resumed}
+	p := wire.Progress{Vertices: slices.Clone(w.state.Vertices), Queues: slices.Clone(w.state.Queues), Opened: w.state.Opened, Resumed: w.state.Resumed, Uncopied: slices.Clone(w.state.Uncopied)}
 	if w.sent != nil {
 		p.Edges = w.sent()
 	}

@@ -41,6 +41,7 @@ type AccessError struct {
 	Shard   int          // number of the shard, -1 unless the key is per-shard
 	Detail  string       // details of the cause, may be empty
 	Near    []string     // names of objects of the same subtask that are spelled similarly
+	Unused  []string     // names of restored objects of the same subtask that no key has used; for ErrMissing
 	Err     error        // one of the causes above
 }
 
@@ -65,7 +66,14 @@ func (e *AccessError) Error() string {
 		fmt.Fprintf(&b, ": %s", e.Detail)
 	}
 	if len(e.Near) > 0 {
-		fmt.Fprintf(&b, "; did you mean %s?", quoted(e.Near))
+		fmt.Fprintf(&b, "; did you mean %s?", quoted(e.Near, " or "))
+	}
+	if n := len(e.Unused); n > 0 {
+		more := ""
+		if n > maxUnused {
+			more = fmt.Sprintf(" and %d more", n-maxUnused)
+		}
+		fmt.Fprintf(&b, "; the state from which the queue continues has %s%s, which no key has used so far", quoted(e.Unused[:min(n, maxUnused)], ", "), more)
 	}
 	return b.String()
 }
@@ -73,11 +81,14 @@ func (e *AccessError) Error() string {
 // Unwrap returns e.Err.
 func (e *AccessError) Unwrap() error { return e.Err }
 
-// quoted writes names as `"a" or "b"`.
-func quoted(names []string) string {
+// maxUnused is the largest number of restored objects that an error names.
+const maxUnused = 5
+
+// quoted writes names in quotes, with a separator between them.
+func quoted(names []string, separator string) string {
 	parts := make([]string, len(names))
 	for i, name := range names {
 		parts[i] = strconv.Quote(name)
 	}
-	return strings.Join(parts, " or ")
+	return strings.Join(parts, separator)
 }

@@ -109,6 +109,26 @@ func TestKeysThatDoNotFitWhatIsRestored(t *testing.T) {
 	require.Equal(t, "\x01\x02", PerShard("x", String()).Get(o, 3))
 }
 
+// TestMissingAfterRestore requires that the error of a Get names the restored objects that no key has used, as
+// the key may have had another name when they were saved.
+func TestMissingAfterRestore(t *testing.T) {
+	_, s := open(t, 1)
+	o := s.Subtask(0)
+	saved := []Encoded{{"used", KindReplicated, -1, []byte("v")}, {"rate", KindReplicated, -1, nil}, {"margins", KindPerShard, 3, nil}, {"margins", KindPerShard, 4, nil}}
+	require.NoError(t, o.Restore(saved))
+	require.Equal(t, "v", Replicated("used", String()).Get(o))
+	e := accessError(t, func() { Replicated("pace", Int()).Get(o) })
+	require.ErrorIs(t, e, ErrMissing)
+	require.ErrorContains(t, e, `subtask 0: never put; the state from which the queue continues has "margins", "rate", which no key has used so far`)
+	var many []Encoded
+	for i := range 6 {
+		many = append(many, Encoded{fmt.Sprint("z", i), KindReplicated, -1, nil})
+	}
+	require.NoError(t, o.Restore(many))
+	e = accessError(t, func() { PerShard("pace", Int()).Get(o, 1) })
+	require.ErrorContains(t, e, `has "margins", "rate", "z0", "z1", "z2" and 3 more, which no key`)
+}
+
 // TestForgottenObjectsAreReleasedOnce requires that dropped objects are released once, when the
 // session closes.
 func TestForgottenObjectsAreReleasedOnce(t *testing.T) {

@@ -273,7 +273,11 @@ func (o *Objects) missing(d *declaration, shard int, detail string) *AccessError
 		if name != d.name && c.size() > 0 {
 			present = append(present, name)
 		}
+		if _, pending := c.(*pendingCell); pending {
+			e.Unused = append(e.Unused, name)
+		}
 	}
+	slices.Sort(e.Unused)
 	e.Near = spelling.Near(d.name, present)
 	return e
 }

@@ -14,10 +14,56 @@ import (
 // that continues from it may differ from the run that wrote it in more than one that continues from
 // its own checkpoints.
 
-// Stages names the stages of a queue, in order.
+// Stages has the stages of a queue, in order.
 type Stages struct {
 	Queue  string   `json:"queue"`
-	Stages []string `json:"stages"`
+	Stages []string `json:"stages"` // the kind of each and its name, such as `Compute "move"`
+	// Named says which stages have stable names. The names of the others are those of functions, which the
+	// compiler numbers anew if unrelated functions are added. Earlier programs have not written it.
+	Named []bool `json:"named,omitempty"`
+}
+
+// named reports whether stage i has a stable name.
+func (s *Stages) named(i int) bool { return i < len(s.Named) && s.Named[i] }
+
+// kind returns the kind of stage i.
+func (s *Stages) kind(i int) string {
+	kind, _, _ := strings.Cut(s.Stages[i], ` "`)
+	return kind
+}
+
+// find returns the number, from 1, of the stage that has a stable name and the given title; 0 if there is none.
+func (s *Stages) find(title string) int {
+	for i, t := range s.Stages {
+		if t == title && s.named(i) {
+			return i + 1
+		}
+	}
+	return 0
+}
+
+// difference describes the first stage that is not as it was, or returns "". Stages in the same place are
+// the same if their kinds are and, provided that both names are stable, their names.
+func (s *Stages) difference(now *Stages) string {
+	for i := range max(len(s.Stages), len(now.Stages)) {
+		switch {
+		case i == len(now.Stages):
+			return fmt.Sprintf("stage %d was %s, and there are only %d stages now", i+1, s.Stages[i], i)
+		case i == len(s.Stages):
+			return fmt.Sprintf("stage %d is %s, and there were only %d stages", i+1, now.Stages[i], i)
+		case s.kind(i) == now.kind(i) && (!s.named(i) || !now.named(i) || s.Stages[i] == now.Stages[i]):
+			continue
+		}
+		text := fmt.Sprintf("stage %d was %s, and is %s now", i+1, s.Stages[i], now.Stages[i])
+		if at := now.find(s.Stages[i]); s.named(i) && at > 0 {
+			text += fmt.Sprintf("; %s is stage %d now", s.Stages[i], at)
+		}
+		if at := s.find(now.Stages[i]); now.named(i) && at > 0 {
+			text += fmt.Sprintf("; %s was stage %d", now.Stages[i], at)
+		}
+		return text
+	}
+	return ""
 }
 
 // Copy copies a checkpoint to another store, in which there must be none.
@@ -98,8 +144,9 @@ func piecesIn(ctx context.Context, store Store, q Queue) iter.Seq2[[]byte, error
 
 // LoadSavepoint returns the newest complete checkpoint in a store, for a run that may differ from
 // the one that wrote it in its program, arguments and parallelism. It must have the same number of
-// shards, the same seed, queues with the same stages, and no input that has changed. Pieces are verified and returned
-// as by Journal.Load. refused has an error for each newer checkpoint that is damaged, and differs
+// shards, the same seed, queues with the same stages, which Stages compares, and no input that has changed.
+// Pieces are verified and returned as by Journal.Load. refused has an error for each newer checkpoint that is
+// damaged, and differs
 // says what is not as it was.
 func LoadSavepoint(ctx context.Context, store Store, run Run, needed Needed) (c *Checkpoint, differs []string, refused []error, err error) {
 	names, err := store.List(ctx)
@@ -158,11 +205,11 @@ func (r Run) fits(m *Manifest) (differs []string, err error) {
 	for _, q := range m.Queues {
 		before, known := stagesOf(was.Queues, q.Name)
 		now, there := stagesOf(r.Queues, q.Name)
-		switch {
-		case !there:
+		if !there {
 			return nil, fmt.Errorf("it has a state of queue %q, which this program does not have", q.Name)
-		case known && !slices.Equal(before, now):
-			return nil, fmt.Errorf("queue %q has other stages: %s", q.Name, stagesDiffer(before, now))
+		}
+		if other := before.difference(&now); known && other != "" {
+			return nil, fmt.Errorf("queue %q has other stages: %s", q.Name, other)
 		}
 	}
 	for _, q := range r.Queues {
@@ -185,26 +232,11 @@ func (r Run) fits(m *Manifest) (differs []string, err error) {
 	return differs, nil
 }
 
-func stagesOf(all []Stages, queue string) (stages []string, ok bool) {
+func stagesOf(all []Stages, queue string) (stages Stages, ok bool) {
 	for _, s := range all {
 		if s.Queue == queue {
-			return s.Stages, true
+			return s, true
 		}
 	}
-	return nil, false
-}
-
-// stagesDiffer names the first difference between the stages of a queue.
-func stagesDiffer(before, now []string) string {
-	for i := range max(len(before), len(now)) {
-		switch {
-		case i == len(now) || i < len(before) && before[i] != now[i] && !slices.Contains(now, before[i]):
-			return fmt.Sprintf("stage %d was %s, which is gone", i+1, before[i])
-		case i == len(before) || before[i] != now[i] && !slices.Contains(before, now[i]):
-			return fmt.Sprintf("stage %d is %s, which is new", i+1, now[i])
-		case before[i] != now[i]:
-			return fmt.Sprintf("stage %d was %s, and is %s", i+1, before[i], now[i])
-		}
-	}
-	return "none"
+	return Stages{}, false
 }

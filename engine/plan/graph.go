@@ -75,6 +75,9 @@ type Node struct {
 	// Unkept says that the node, a stage of a queue, has a state that cannot be saved. It follows from
 	// Func and is not part of the fingerprint.
 	Unkept bool `json:"unkept,omitempty"`
+	// NamedAfterFunc says that Name, of a stage of a queue, is the name of a function, which may be a closure
+	// that the compiler has numbered. It is not part of the fingerprint, which has Func.
+	NamedAfterFunc bool `json:"named_after_func,omitempty"`
 }
 
 // OneParallelism returns the first needed node that binds a run to one parallelism, or nil if there

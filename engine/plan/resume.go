@@ -53,6 +53,9 @@ func (n *Node) resumes() Resumes {
 	return AtAnyParallelism
 }
 
+// InstanceAttr is the attribute of a stage that has the type of its instances.
+const InstanceAttr = "instance"
+
 // Unkept returns an error for the first stage whose state cannot be saved, or nil if there is none.
 // It says what to do.
 func Unkept(nodes []Node) error {
@@ -61,7 +64,16 @@ func Unkept(nodes []Node) error {
 		return nil
 	}
 	n := &nodes[i]
-	return fmt.Errorf("queue %q would begin at superstep 1 again: the instances of %s have fields, which AddNew does not keep. Implement comqueue.Snapshotter, or add the stage with Do and keep the fields under keys of package shared", clip(n.Queue, 60), n.Title())
+	what := n.Title()
+	if n.Site != "" {
+		what += " (" + n.Site + ")"
+	}
+	for _, a := range n.Attrs {
+		if a.Key == InstanceAttr {
+			what += ", of type " + clip(a.Value, 60) + ","
+		}
+	}
+	return fmt.Errorf("queue %q would begin at superstep 1 again: the instances of %s have fields, which AddNew does not keep. Implement comqueue.Snapshotter, or add the stage with Do and keep the fields under keys of package shared", clip(n.Queue, 60), what)
 }
 
 // text returns the words with which a plan at the given parallelism says where the queue continues.

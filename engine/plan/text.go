@@ -70,14 +70,15 @@ func (p *Plan) Text() string {
 	return t.b.String()
 }
 
-// StagesOf returns the titles of the nodes of a queue, in the order of the plan.
-func (p *Plan) StagesOf(queue string) (titles []string) {
+// StagesOf returns the titles of the nodes of a queue, in the order of the plan. named says of each whether
+// the name in its title is stable, and not that of a function.
+func (p *Plan) StagesOf(queue string) (titles []string, named []bool) {
 	for i := range p.Nodes {
 		if n := &p.Nodes[i]; n.Queue == queue {
-			titles = append(titles, n.Title())
+			titles, named = append(titles, n.Title()), append(named, !n.NamedAfterFunc)
 		}
 	}
-	return titles
+	return titles, named
 }
 
 // ending returns a text that says when queue q ends.

@@ -284,6 +284,20 @@ type Progress struct {
 	// with subtask 0 knows; it is 0 before. A sum over workers has neither.
 	Opened  bool `msgpack:"opened,omitempty" json:"-"`
 	Resumed int  `msgpack:"resumed,omitempty" json:"-"`
+	// Uncopied are queues whose states could not be copied in this attempt, so that another one begins them
+	// at superstep 1. A sum has the first of each queue.
+	Uncopied []Uncopied `msgpack:"uncopied,omitempty" json:"uncopied,omitempty"`
+}
+
+// Uncopied says why the state of a queue could not be copied.
+type Uncopied struct {
+	Queue string `msgpack:"queue" json:"queue"`
+	Why   string `msgpack:"why" json:"why"`
+}
+
+// String returns a sentence for the user.
+func (u Uncopied) String() string {
+	return fmt.Sprintf("the state of queue %q is not copied, so another attempt would begin it at superstep 1: %s", u.Queue, u.Why)
 }
 
 // VertexProgress is the progress of a vertex: the sums over its subtasks.

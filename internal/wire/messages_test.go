@@ -29,7 +29,7 @@ func messages() []any {
 		new(OverviewRequest), new(Placed), new(Platform), new(Prepare), new(Prepared), new(Progress),
 		new(QueueProgress), new(Ready), new(Refused), new(Register), new(Registered), new(ReportedValue),
 		new(Resolved), new(ResultInfo), new(ResultPiece), new(ResultRequest), new(ResultsReply), new(ResultsRequest), new(RunOptions), new(ShowRequest), new(SlotRange), new(Start), new(SubmitReply),
-		new(SubmitRequest), new(ToTaskManager), new(ToWorker), new(EdgeProgress), new(UploadReply), new(VertexProgress),
+		new(SubmitRequest), new(ToTaskManager), new(ToWorker), new(EdgeProgress), new(Uncopied), new(UploadReply), new(VertexProgress),
 		new(WorkerCommand), new(WorkerEvent), new(WorkerRef), new(WrittenCheckpoint),
 	}
 }

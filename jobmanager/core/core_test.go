@@ -134,6 +134,8 @@ func TestProgressAddsUp(t *testing.T) {
 	b.Edges = []wire.EdgeProgress{{Rows: 2, Bytes: 20}, {Rows: 3, Bytes: 30}}
 	a.Queues = []wire.QueueProgress{{Superstep: 4}}
 	b.Queues = []wire.QueueProgress{{Superstep: 9}}
+	a.Uncopied = []wire.Uncopied{{Queue: "q", Why: "first"}}
+	b.Uncopied = []wire.Uncopied{{Queue: "q", Why: "second"}, {Queue: "r", Why: "third"}}
 	j := &job{workers: []*worker{
 		{progress: a},
 		{progress: b, ref: wire.WorkerRef{Worker: 1}},
@@ -143,5 +145,6 @@ func TestProgressAddsUp(t *testing.T) {
 	require.Equal(t, []wire.VertexProgress{{Rows: 11, ShardsDone: 2}, {Rows: 22, ShardsDone: 2}, {Rows: 30, ShardsDone: 1}}, got.Vertices)
 	require.Equal(t, []wire.EdgeProgress{{Rows: 3, Bytes: 30}, {Rows: 3, Bytes: 30}}, got.Edges)
 	require.Equal(t, a.Queues, got.Queues)
+	require.Equal(t, []wire.Uncopied{{Queue: "q", Why: "first"}, {Queue: "r", Why: "third"}}, got.Uncopied)
 	require.Equal(t, report(1, 2).Vertices, a.Vertices)
 }

@@ -44,6 +44,11 @@ func (j *job) progress() *wire.Progress {
 			sum.Edges[i].Rows += e.Rows
 			sum.Edges[i].Bytes += e.Bytes
 		}
+		for _, u := range w.progress.Uncopied {
+			if !slices.ContainsFunc(sum.Uncopied, func(o wire.Uncopied) bool { return o.Queue == u.Queue }) {
+				sum.Uncopied = append(sum.Uncopied, u)
+			}
+		}
 		if w.ref.Worker == 0 {
 			sum.Queues = slices.Clone(w.progress.Queues)
 		}

@@ -274,7 +274,7 @@ func (c *Core) startAll(j *job) {
 	j.info.Saves = j.info.Saves || j.saves()
 	detail := ""
 	if o := j.info.Origin; o != nil && (!o.Begins() || j.info.Restarts > 0) {
-		detail = "from " + o.String()
+		detail = begins(o)
 	}
 	c.moveJob(j, jobStarted, detail)
 	j.info.Started, j.started = c.wall(), max(1, c.clock.Counted()) // 0 says that it has not begun

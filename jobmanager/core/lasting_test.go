@@ -25,3 +25,12 @@ func TestLastingOrigin(t *testing.T) {
 		require.Equal(t, c.want, origin(lasting(c.from)))
 	}
 }
+
+// TestWhereAttemptsBegin requires that the detail of a running job is grammatical whatever its attempt continues from.
+func TestWhereAttemptsBegin(t *testing.T) {
+	memory := []wire.OriginQueue{{Name: "q", Superstep: 9, InMemory: true}}
+	require.Equal(t, `queue "q" continues after superstep 9 (from memory)`, begins(&wire.Origin{Queues: memory}))
+	require.Equal(t, "from superstep 1", begins(&wire.Origin{}))
+	require.Regexp(t, `^from checkpoint 3 of .*: queue "q" continues after superstep 9 \(from memory\)$`, begins(&wire.Origin{Number: 3, Queues: memory}))
+	require.Regexp(t, `^from savepoint 2 of .*: no queue had a state$`, begins(&wire.Origin{Savepoint: 2}))
+}

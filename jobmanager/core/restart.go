@@ -254,6 +254,14 @@ func origin(o *wire.Origin) string {
 	return shorten(o.String(), maxCause)
 }
 
+// begins says where the queues of an attempt begin, as the detail of a running job.
+func begins(o *wire.Origin) string {
+	if o.Number == 0 && o.Savepoint == 0 && !o.Begins() {
+		return o.String() // a sentence about each queue
+	}
+	return "from " + o.String()
+}
+
 // restartDue makes a job that is to be restarted wait for slots, once no worker of the lost
 // attempt can disturb the next one and the delay is over.
 func (c *Core) restartDue(j *job) {

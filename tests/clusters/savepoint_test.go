@@ -54,7 +54,7 @@ func TestSavepointAndDrain(t *testing.T) {
 	leaving := jobs[0].Workers[0].TaskManager
 	got = m.client("drain", leaving, "--reason", "its fan is replaced")
 	require.Zero(t, got.Code, got.Stderr)
-	says(t, got.Stdout, leaving+" is cordoned", id+" leave: they are saved, and go on elsewhere")
+	says(t, got.Stdout, leaving+" is cordoned", id+" leaves: it is saved and then goes on elsewhere")
 	require.Zero(t, c.wait(t, waitLimit), "%s", &c.err)
 	require.Equal(t, undisturbed.Stdout, c.out.String())
 	list()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/superstep-ml/superstep/engine/plan"
@@ -67,6 +68,7 @@ type attached struct {
 	plan     *plan.Plan
 	state    string    // the state that was printed last
 	progress string    // the progress that was printed last
+	uncopied []string  // queues of which was printed that their states are not copied
 	reported time.Time // when progress was printed last, by the job manager's clock
 }
 
@@ -82,6 +84,12 @@ func (a *attached) event(e *wire.Event) error {
 	case e.State != nil:
 		return a.reportState(e.State)
 	case e.Progress != nil:
+		for _, u := range e.Progress.Uncopied {
+			if !slices.Contains(a.uncopied, u.Queue) {
+				a.uncopied = append(a.uncopied, u.Queue)
+				fmt.Fprintf(a.err, "%s\n", plain(u.String()))
+			}
+		}
 		text := progressText(e.Progress, a.plan)
 		if text == "" || text == a.progress || e.Time.Sub(a.reported) < progressEvery {
 			return nil

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -171,13 +172,13 @@ func TestOneJob(t *testing.T) {
 		ID: "j1", Name: "j", State: wire.JobFailed, Parallelism: 2, Shards: 8, Submitted: now,
 		Failure: &wire.Failure{Message: "operator Map: no", Worker: 1, TaskManager: "tm1", LastLines: []string{"last\x07 words"}},
 		Workers: []wire.Placed{{TaskManager: "tm0", Slots: wire.SlotRange{Hi: 1}, Address: "a:1"}, {TaskManager: "tm1", Slots: wire.SlotRange{Lo: 1, Hi: 2}}},
-		Plan:    data, Progress: &wire.Progress{Vertices: []wire.VertexProgress{{Rows: 12, ShardsDone: 3}}},
+		Plan:    data, Progress: &wire.Progress{Vertices: []wire.VertexProgress{{Rows: 12, ShardsDone: 3}}, Uncopied: []wire.Uncopied{{Queue: "q", Why: "no\x07 codec"}}},
 	}
 	p, err = planOf(j)
 	require.NoError(t, err)
 	var out bytes.Buffer
 	require.NoError(t, writeJob(&out, j, p, now))
-	for _, want := range []string{"operator Map: no (worker 1 on task manager tm1)", "| last? words", "1       tm1           1–1", "Range → Print", "12    3 of 8"} {
+	for _, want := range []string{"operator Map: no (worker 1 on task manager tm1)", "| last? words", "1       tm1           1–1", "Range → Print", "12    3 of 8", `the state of queue "q" is not copied, so another attempt would begin it at superstep 1: no? codec`} {
 		require.Contains(t, out.String(), want)
 	}
 	for _, form := range []string{"text", "json", "dot"} {
@@ -271,6 +272,30 @@ func words(text string) (lines []string) {
 		}
 	}
 	return lines
+}
+
+// TestAttachedSaysWhatIsNotCopied requires that a client says once of each queue that its state is not copied.
+func TestAttachedSaysWhatIsNotCopied(t *testing.T) {
+	var said bytes.Buffer
+	a := &attached{out: io.Discard, err: &said}
+	for _, queues := range [][]wire.Uncopied{nil, {{Queue: "q", Why: "no codec"}}, {{Queue: "q", Why: "no codec"}, {Queue: "r", Why: "no key"}}} {
+		require.NoError(t, a.event(&wire.Event{Progress: &wire.Progress{Uncopied: queues}}))
+	}
+	require.Equal(t, `the state of queue "q" is not copied, so another attempt would begin it at superstep 1: no codec
+the state of queue "r" is not copied, so another attempt would begin it at superstep 1: no key
+`, said.String())
+}
+
+// TestDrained requires sentences about one job and about several.
+func TestDrained(t *testing.T) {
+	one, two := []wire.JobID{"a"}, []wire.JobID{"b", "c"}
+	require.Equal(t, "", drained(&wire.DrainReply{}, 0))
+	require.Equal(t, "a leaves: it is saved and then goes on elsewhere\n"+
+		"b, c would lose their states, as they have no checkpoints and no other workers or too few slots elsewhere: they stay until that changes or they have ended (--within limits that)\n",
+		drained(&wire.DrainReply{Leave: one, Stay: two}, 0))
+	require.Equal(t, "b, c leave: each is saved and then goes on elsewhere\n"+
+		"a would lose its state, as it has no checkpoints and no other workers or too few slots elsewhere: after 1m0s it begins again elsewhere\n",
+		drained(&wire.DrainReply{Leave: two, Stay: one}, time.Minute))
 }
 
 func TestNodeTable(t *testing.T) {

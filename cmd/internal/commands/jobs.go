@@ -337,6 +337,11 @@ func writeProgress(w io.Writer, at *wire.Progress, p *plan.Plan) error {
 			return err
 		}
 	}
+	for _, u := range at.Uncopied {
+		if _, err := fmt.Fprintf(w, "\n%s\n", plain(u.String())); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

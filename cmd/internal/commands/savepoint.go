@@ -3,6 +3,7 @@ package commands
 import (
 	"context"
 	"fmt"
+	"io"
 	"path/filepath"
 	"strings"
 	"time"
@@ -72,29 +73,38 @@ func (c *drainCommand) Run(ctx context.Context, s *Streams) error {
 		if err := writeCordoned(s.Out, &reply.CordonReply, time.Now()); err != nil {
 			return err
 		}
-		for _, list := range []struct {
-			jobs []wire.JobID
-			what string
-		}{{reply.Leave, "leave: they are saved, and go on elsewhere"}, {reply.Stay, c.stays()}} {
-			if len(list.jobs) == 0 {
-				continue
-			}
-			names := make([]string, len(list.jobs))
-			for i, id := range list.jobs {
-				names[i] = string(id)
-			}
-			if _, err := fmt.Fprintln(s.Out, plain(humanize.List(names, ", ", 10)), list.what); err != nil {
-				return err
-			}
-		}
-		return nil
+		_, err = io.WriteString(s.Out, drained(reply, c.Within))
+		return err
 	})
 }
 
-// stays says what becomes of jobs of whose state nothing would be left.
-func (c *drainCommand) stays() string {
-	if c.Within > 0 {
-		return fmt.Sprintf("would lose their state, as they have no checkpoints and no other workers or too few slots elsewhere: after %v they begin again elsewhere", c.Within)
+// drained says which jobs leave a task manager, and which stay there for the time being, as of their state
+// nothing would be left.
+func drained(reply *wire.DrainReply, within time.Duration) string {
+	leave := jobsThat(reply.Leave, "leaves: it is saved and then goes on elsewhere", "leave: each is saved and then goes on elsewhere")
+	const why = "no checkpoints and no other workers or too few slots elsewhere"
+	if within > 0 {
+		return leave + jobsThat(reply.Stay,
+			fmt.Sprintf("would lose its state, as it has %s: after %v it begins again elsewhere", why, within),
+			fmt.Sprintf("would lose their states, as they have %s: after %v they begin again elsewhere", why, within))
 	}
-	return "would lose their state, as they have no checkpoints and no other workers or too few slots elsewhere: they stay until that changes, or they have ended (--within limits that)"
+	return leave + jobsThat(reply.Stay,
+		"would lose its state, as it has "+why+": it stays until that changes or it has ended (--within limits that)",
+		"would lose their states, as they have "+why+": they stay until that changes or they have ended (--within limits that)")
+}
+
+// jobsThat returns a line that says something of one job or of several, "" if there is none.
+func jobsThat(jobs []wire.JobID, one, several string) string {
+	names := make([]string, len(jobs))
+	for i, id := range jobs {
+		names[i] = string(id)
+	}
+	said := several
+	switch len(jobs) {
+	case 0:
+		return ""
+	case 1:
+		said = one
+	}
+	return plain(humanize.List(names, ", ", 10)) + " " + said + "\n"
 }

@@ -11,7 +11,7 @@ import (
 // scaleCommand changes the parallelism of a job.
 type scaleCommand struct {
 	clusterFlags
-	Job         string `arg:"" help:"ID of the job, or the start of it. A job that runs needs --checkpoint-dir."`
+	Job         string `arg:"" help:"ID of the job, or the start of it. A running job that saves no states, as with --copies 0 and no --checkpoint-dir, keeps its number until it ends or is restarted."`
 	Parallelism string `arg:"" placeholder:"N|MIN:MAX" help:"Number of subtasks of each vertex, or the smallest and the largest number, such as 2:8."`
 }
 
