@@ -96,7 +96,7 @@ func (s *saver) find(ctx context.Context, settings *checkpointConfig, r *checkpo
 // findSavepoint returns the savepoint from which the run continues. It says what differs from the
 // run that wrote it.
 func (c *config) findSavepoint(ctx context.Context, run checkpoint.Run, r *checkpointed) (*checkpoint.Checkpoint, error) {
-	store, err := c.joinStore(c.checkpoints.savepoint)
+	store, err := c.readStore(c.checkpoints.savepoint)
 	if err != nil {
 		return nil, err
 	}
