@@ -194,6 +194,7 @@ func TestUnwrittenPartIsReported(t *testing.T) {
 			s.Save("q", partAt(i, 2, false))
 		}
 		time.Sleep(900 * time.Millisecond)
+		synctest.Wait()
 		const cause = `worker 2: write a checkpoint of queue "q" after superstep 2 to memory: no space left`
 		require.Len(t, answers, 1)
 		require.EqualError(t, answers[0], cause)
@@ -201,6 +202,7 @@ func TestUnwrittenPartIsReported(t *testing.T) {
 		require.Equal(t, cause, sum.Failing.Error)
 		full.full.Store(false)
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		require.Equal(t, map[string]int{"q": 2}, store.steps(t))
 		require.Equal(t, 1, sum.Written)
 		require.Nil(t, sum.Failing)
@@ -211,6 +213,7 @@ func TestUnwrittenPartIsReported(t *testing.T) {
 			s.Save("q", partAt(i, 3, false))
 		}
 		time.Sleep(2 * time.Minute)
+		synctest.Wait()
 		require.ErrorContains(t, context.Cause(ctx), "--checkpoint-fail-after is 1m0s: ")
 		require.ErrorContains(t, context.Cause(ctx), "worker 2: write a checkpoint of queue \"q\" after superstep 3 to memory: no space left")
 		for _, s := range savers {
