@@ -8,11 +8,11 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// checkpointWrite describes a write of a saver in process 0, after its end.
+// checkpointWrite describes a write of a saver, after its end.
 type checkpointWrite struct {
 	states   []checkpoint.State
 	began    time.Time
-	manifest *checkpoint.Manifest // nil if err says why the write failed
+	manifest *checkpoint.Manifest // nil if err says why the write failed, and in processes other than 0
 	err      error
 }
 
@@ -27,14 +27,8 @@ type checkpointLog struct {
 // add notes a write.
 func (l *checkpointLog) add(w checkpointWrite) {
 	if w.err != nil {
-		failing := wire.FailedCheckpoints{Since: w.began}
-		if l.sum.Failing != nil {
-			failing = *l.sum.Failing
-		}
-		failing.Count++
-		failing.Error = w.err.Error()
 		l.sum.Failed++
-		l.sum.Failing = &failing
+		l.sum.Failing = failedAgain(l.sum.Failing, w)
 	} else {
 		l.sum.Failing = nil
 		l.written(w)
@@ -42,6 +36,49 @@ func (l *checkpointLog) add(w checkpointWrite) {
 	sum := l.sum
 	sum.Newest = slices.Clone(sum.Newest)
 	l.tell(&sum)
+}
+
+// failedAgain returns the description of the writes that failed one after the other, of which w is the
+// last. before describes the others; it is nil if there are none.
+func failedAgain(before *wire.FailedCheckpoints, w checkpointWrite) *wire.FailedCheckpoints {
+	failing := wire.FailedCheckpoints{Since: w.began}
+	if before != nil {
+		failing = *before
+	}
+	failing.Count++
+	failing.Error = w.err.Error()
+	return &failing
+}
+
+// unwrittenLog tells worker 0, through the job manager, of the parts of checkpoints that this process, which
+// is another worker, could not write. Without that, worker 0 would wait for them, and nobody would know why.
+// The goroutine of the saver uses it alone.
+type unwrittenLog struct {
+	tell    func(*wire.Checkpointed) // as in checkpointLog
+	failing *wire.FailedCheckpoints  // nil if the last write has succeeded
+}
+
+// add notes a write.
+func (l *unwrittenLog) add(w checkpointWrite) {
+	if w.err == nil {
+		l.failing = nil
+		return
+	}
+	l.failing = failedAgain(l.failing, w)
+	c := &wire.Checkpointed{Failing: l.failing}
+	for _, s := range w.states {
+		c.Unwritten = append(c.Unwritten, wire.OriginQueue{Name: s.Queue, Superstep: s.Superstep, Ended: s.Ended})
+	}
+	l.tell(c)
+}
+
+// partFailed tells a journal that a worker could not write its part of states.
+func partFailed(j *checkpoint.Journal, worker int, queues []wire.OriginQueue, why string) {
+	states := make([]checkpoint.State, len(queues))
+	for i, q := range queues {
+		states[i] = checkpoint.State{Queue: q.Name, Superstep: q.Superstep}
+	}
+	j.PartFailed(worker, states, why)
 }
 
 // written notes a write that has succeeded.

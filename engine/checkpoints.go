@@ -186,7 +186,7 @@ type checkpointed struct {
 	// inMemory reports whether the workers have a state of a queue in their memory, from which the queue can
 	// continue. It is nil except in worker 0 of a later attempt.
 	inMemory func(queue string) bool
-	report   func(checkpointWrite) // called after each write of process 0; nil if nobody is told
+	report   func(checkpointWrite) // called after each write of this process; nil if nobody is told
 }
 
 // key identifies a run of several processes; see checkpoint.Journal.Announce.
@@ -229,7 +229,7 @@ func (c *config) openCheckpoints(ctx context.Context, r *checkpointed, fail cont
 // its part of them.
 func (c *config) joinCheckpoints(ctx context.Context, r *checkpointed, from *wire.Origin, fail context.CancelCauseFunc) (*saver, error) {
 	s := newSaver(&c.checkpoints, c.logger, fail)
-	s.several = true
+	s.several, s.report = true, r.report
 	var err error
 	if c.checkpoints.dir != "" {
 		s.store, err = c.joinStore(c.checkpoints.dir)
@@ -302,7 +302,16 @@ func (c *config) openStore(ctx context.Context, place string, r *checkpointed, f
 	return store, nil
 }
 
-// joinStore opens the store of the run's checkpoints, which is open in another process.
+// readStore opens the store of a savepoint in the process with subtask 0.
+func (c *config) readStore(place string) (checkpoint.Store, error) {
+	if !s3store.Is(place) {
+		return checkpoint.ReadDir(c.disk, place)
+	}
+	return c.joinStore(place)
+}
+
+// joinStore opens a store without the right to it alone, which is open in the process with subtask 0:
+// that of the run's checkpoints, or that of a savepoint.
 func (c *config) joinStore(place string) (checkpoint.Store, error) {
 	if !s3store.Is(place) {
 		return checkpoint.JoinDir(c.disk, place)

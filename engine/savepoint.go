@@ -107,7 +107,7 @@ func (c *config) adopt(ctx context.Context, s *saver, m *checkpoint.Manifest) er
 
 // joinSavepoint loads what this process needs of the savepoint that the process with subtask 0 has read.
 func (c *config) joinSavepoint(ctx context.Context, s *saver, number int, r *checkpointed) error {
-	store, err := c.readStore(c.checkpoints.savepoint)
+	store, err := c.joinStore(c.checkpoints.savepoint)
 	if err != nil {
 		return err
 	}
@@ -127,12 +127,4 @@ func absolute(place string) string {
 		return path
 	}
 	return place
-}
-
-// readStore opens the store of a savepoint, which is only read.
-func (c *config) readStore(place string) (checkpoint.Store, error) {
-	if s3store.Is(place) {
-		return c.joinStore(place)
-	}
-	return checkpoint.ReadDir(c.disk, place)
 }

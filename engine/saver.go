@@ -41,7 +41,7 @@ type saver struct {
 	several bool                   // the run has several processes
 	log     hclog.Logger
 	fail    context.CancelCauseFunc
-	report  func(checkpointWrite) // of process 0, called after each write; nil if nobody is told
+	report  func(checkpointWrite) // called after each write; nil if nobody is told
 	from    map[string]*task.Cut  // states from which the queues continue
 	origin  *wire.Origin          // the checkpoint that has them; nil in processes other than 0
 
@@ -76,6 +76,7 @@ type saver struct {
 	chosen   map[string]intervalFromCost // of queues that were saved, if mtbf is positive
 	dueStep  map[string]int              // last superstep of a queue for which Due returned true, if steps and several decide
 	failing  time.Time                   // when the first of the failed writes began, if the last write failed
+	failure  error                       // of the last write; nil if it did not fail
 	retry    time.Time                   // when to try again
 	backoff  time.Duration
 }
@@ -269,7 +270,7 @@ func (s *saver) takeAll(now time.Time) (states []checkpoint.State) {
 func (s *saver) write(states []checkpoint.State) {
 	began := time.Now()
 	defer s.failIfLate(began)()
-	defer time.AfterFunc(longWrite, func() { s.log.Warn("a checkpoint takes long to write", "why", s.awaited()) }).Stop()
+	defer time.AfterFunc(longWrite, func() { s.log.Warn("a checkpoint takes long to write", "why", s.awaited(began)) }).Stop()
 	var m *checkpoint.Manifest
 	var leftover, err error
 	if s.parts != nil {
@@ -308,19 +309,29 @@ func (s *saver) failIfLate(began time.Time) (stop func() bool) {
 	if !s.failing.IsZero() {
 		began = s.failing
 	}
+	before := s.failure
 	return time.AfterFunc(s.failAfter-time.Since(began), func() {
-		s.fail(fmt.Errorf("no checkpoint could be written for %v, and --checkpoint-fail-after is %v: %s", time.Since(began).Round(time.Second), s.failAfter, s.awaited()))
+		why := s.awaited(began)
+		if before != nil {
+			why = fmt.Errorf("%w; before that: %w", why, before)
+		}
+		s.fail(fmt.Errorf("no checkpoint could be written for %v, and --checkpoint-fail-after is %v: %w", time.Since(began).Round(time.Second), s.failAfter, why))
 	}).Stop
 }
 
-// awaited says for what a write waits.
-func (s *saver) awaited() string {
+// awaited says for what a write waits, or why it is tried again and again since a time.
+func (s *saver) awaited(since time.Time) error {
 	if s.journal != nil {
 		if text := s.journal.Awaited(); text != "" {
-			return text
+			return errors.New(text)
 		}
 	}
-	return fmt.Sprintf("%s does not answer", s.store)
+	if store, tries := s.store.(interface{ LastFailure(since time.Time) error }); tries {
+		if err := store.LastFailure(since); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("%s does not answer", s.store)
 }
 
 // wrote notes the result of a write. States that could not be written are written later, unless
@@ -331,7 +342,7 @@ func (s *saver) wrote(began time.Time, err error) {
 	states := s.writing
 	s.writing = nil
 	if err == nil {
-		s.failing, s.retry, s.backoff = time.Time{}, time.Time{}, 0
+		s.failing, s.failure, s.retry, s.backoff = time.Time{}, nil, time.Time{}, 0
 		return
 	}
 	if errors.Is(err, checkpoint.ErrTaken) { // a later attempt has begun, so this one is lost
@@ -348,6 +359,7 @@ func (s *saver) wrote(began time.Time, err error) {
 		s.failing, s.backoff = began, firstRetry
 	}
 	now := time.Now()
+	s.failure = err
 	s.urgent, s.retry = true, now.Add(s.backoff)
 	s.log.Warn("a checkpoint could not be written", "error", err, "again in", s.backoff)
 	s.backoff = min(2*s.backoff, longestRetry)

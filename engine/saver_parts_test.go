@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/superstep-ml/superstep/engine/checkpoint"
 	"github.com/superstep-ml/superstep/engine/plan"
 	"github.com/superstep-ml/superstep/engine/task"
+	"github.com/superstep-ml/superstep/engine/workerlife"
 	"github.com/superstep-ml/superstep/internal/wire"
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
@@ -164,6 +166,73 @@ func TestMissingPartFails(t *testing.T) {
 			s.close(endLeft)
 		}
 	})
+}
+
+// TestUnwrittenPartIsReported requires that a checkpoint fails because of the process that cannot write its
+// part, so that it counts as failed, those who wait for it get the cause, and a run that is to end ends with
+// it. When the part can be written, the checkpoint is.
+func TestUnwrittenPartIsReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &memoryStore{blobs: make(map[string][]byte)}
+		ctx, cancel := context.WithCancelCause(t.Context())
+		defer cancel(nil)
+		full := &fullStore{memoryStore: store}
+		full.full.Store(true)
+		savers := processesOver(t, []checkpoint.Store{store, store, full}, checkpointConfig{every: time.Hour, failAfter: time.Minute}, false, cancel)
+		var sum *wire.Checkpointed
+		savers[0].report = (&checkpointLog{tell: func(c *wire.Checkpointed) { sum = c }}).add
+		first := &worker{state: workerlife.Running, job: &workerJob{checkpoints: &workerCheckpoints{saver: savers[0]}}}
+		savers[2].report = (&unwrittenLog{tell: func(c *wire.Checkpointed) { // which the job manager passes on
+			first.hear(&wire.ToWorker{Unwritten: &wire.Unwritten{Worker: 2, Queues: c.Unwritten, Error: c.Failing.Error}})
+		}}).add
+		savers[1].failAfter, savers[2].failAfter = 0, 0
+		require.False(t, savers[0].Due("q", 1))
+		var answers []error
+		require.NoError(t, savers[0].saveNow("", func(_ *checkpoint.Manifest, err error) { answers = append(answers, err) }))
+		require.True(t, savers[0].Due("q", 2))
+		for i, s := range savers {
+			s.Save("q", partAt(i, 2, false))
+		}
+		time.Sleep(900 * time.Millisecond)
+		synctest.Wait()
+		const cause = `worker 2: write a checkpoint of queue "q" after superstep 2 to memory: no space left`
+		require.Len(t, answers, 1)
+		require.EqualError(t, answers[0], cause)
+		require.Equal(t, 1, sum.Failed, "it is counted once")
+		require.Equal(t, cause, sum.Failing.Error)
+		full.full.Store(false)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Equal(t, map[string]int{"q": 2}, store.steps(t))
+		require.Equal(t, 1, sum.Written)
+		require.Nil(t, sum.Failing)
+		require.NoError(t, ctx.Err())
+
+		full.full.Store(true)
+		for i, s := range savers {
+			s.Save("q", partAt(i, 3, false))
+		}
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		require.ErrorContains(t, context.Cause(ctx), "--checkpoint-fail-after is 1m0s: ")
+		require.ErrorContains(t, context.Cause(ctx), "worker 2: write a checkpoint of queue \"q\" after superstep 3 to memory: no space left")
+		for _, s := range savers {
+			s.close(endLeft)
+		}
+	})
+}
+
+// fullStore is a store that has no room at times.
+type fullStore struct {
+	*memoryStore
+	full atomic.Bool
+}
+
+func (s *fullStore) Put(ctx context.Context, name string, data []byte) error {
+	if s.full.Load() {
+		return errors.New("no space left")
+	}
+	return s.memoryStore.Put(ctx, name, data)
 }
 
 // TestNothingIsDueMeanwhile requires that no state is due before a process has begun to write the one

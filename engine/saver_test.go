@@ -305,7 +305,7 @@ func TestSaverResumes(t *testing.T) {
 		require.ErrorContains(t, err, `continue from the checkpoints of the run: checkpoint checkpoint-00000002 in memory: this run cannot continue from it: it is of job "j", and this is job "k"`)
 		s, said, err = open("j", true)
 		require.NoError(t, err)
-		require.Equal(t, fmt.Sprintf(`checkpoint 2 of %s: queue "a" has done all of its 3 supersteps, queue "b" continues after superstep 7`, time.Now().Local().Format("2006-01-02 15:04:05")), said)
+		require.Equal(t, fmt.Sprintf(`checkpoint 2 of %s: queue "a" has done all of its 3 supersteps, queue "b" continues after superstep 7`, time.Now().Local().Format(time.RFC3339)), said)
 		require.Equal(t, map[string]*task.Cut{"a": &cutAt(3, true).Cut, "b": &cutAt(7, false).Cut}, s.from)
 		s.close(endSucceeded)
 	})

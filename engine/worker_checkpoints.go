@@ -73,6 +73,7 @@ func (j *workerJob) joinCheckpoints(ctx context.Context, from *wire.Origin) erro
 	if from == nil {
 		return clusterFault(errors.New("the job has checkpoints, but worker 0 did not say where they begin"))
 	}
+	c.run.report = (&unwrittenLog{tell: j.progress.checkpointed}).add
 	var err error
 	c.saver, err = c.config.joinCheckpoints(ctx, c.run, from, j.failCheckpoints)
 	return err
@@ -161,6 +162,16 @@ func (w *worker) save(m *wire.Save) {
 		if err := w.job.saveNow(m, w.answerSave); err != nil {
 			refuse(err.Error())
 		}
+	}
+}
+
+// unwritten handles the failure of another worker to write its part of a checkpoint.
+func (w *worker) unwritten(m *wire.Unwritten) {
+	if w.state != workerlife.Running {
+		return
+	}
+	if c := w.job.checkpoints; c != nil && c.saver != nil && c.journal != nil {
+		partFailed(c.journal, m.Worker, m.Queues, m.Error)
 	}
 }
 

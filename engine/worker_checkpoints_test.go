@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/engine/checkpoint"
+	"github.com/superstep-ml/superstep/engine/task"
 	"github.com/superstep-ml/superstep/internal/disk"
 	"github.com/superstep-ml/superstep/internal/wire"
 )
@@ -92,5 +93,51 @@ func TestWorkerSaves(t *testing.T) {
 		left, err := os.ReadDir(dir)
 		require.NoError(t, err)
 		require.Empty(t, left, "the checkpoints must be removed after the commit")
+	})
+}
+
+// TestWorkerTellsOfUnwrittenParts requires that a worker other than worker 0 says which part of a checkpoint
+// it could not write, and why.
+func TestWorkerTellsOfUnwrittenParts(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "checkpoints")
+	store, err := checkpoint.OpenDir(disk.OS(), dir)
+	require.NoError(t, err)
+	spec := specOf(t, squares, squaresArgs{N: 4}, 2)
+	spec.Run.Checkpoints = &wire.Checkpoints{Dir: dir}
+	d := deployment(spec, 1, 2)
+	journal, err := checkpoint.Open(t.Context(), store, checkpoint.Run{})
+	require.NoError(t, err)
+	require.NoError(t, journal.Announce(t.Context(), (&checkpointed{job: d.Deployment.Job, attempt: d.Deployment.Attempt}).key()))
+	require.NoError(t, store.Close())
+	synctest.Test(t, func(t *testing.T) {
+		part := &fakePart{block: map[string]chan struct{}{"run": make(chan struct{})}}
+		environment, _ := fakeEnv(part)
+		var states task.Checkpointer
+		environment.part = func(c partConfig) (subtasks, error) {
+			states = c.env.Checkpoints
+			return part.make(c)
+		}
+		h := startWorker(t, environment)
+		at := 0
+		h.say(d)
+		require.NotNil(t, h.next(&at).Ready)
+		h.say(wire.ToWorker{Start: &wire.Start{Addresses: []string{"w:1", "w:2"}, Origin: &wire.Origin{Generation: journal.Generation()}}})
+		synctest.Wait()
+		require.NoError(t, os.RemoveAll(dir))
+		state := partAt(1, 7, false)
+		state.Purposes = task.Durable
+		states.Save("q", state)
+		var told *wire.Checkpointed
+		for told == nil {
+			told = h.next(&at).Checkpointed
+		}
+		require.Equal(t, []wire.OriginQueue{{Name: "q", Superstep: 7}}, told.Unwritten)
+		require.Equal(t, 1, told.Failing.Count)
+		require.Contains(t, told.Failing.Error, `write a checkpoint of queue "q" after superstep 7 to `+dir)
+		require.Zero(t, told.Failed, "worker 0 counts the failure")
+		h.say(wire.ToWorker{Cancel: &wire.Cancel{Reason: "enough"}})
+		for h.next(&at).Failed == nil {
+		}
+		require.Equal(t, exitFailed, h.end())
 	})
 }

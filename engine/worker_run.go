@@ -139,6 +139,10 @@ func (w *worker) hear(m *wire.ToWorker) {
 		w.save(m.Save)
 		return
 	}
+	if m.Unwritten != nil {
+		w.unwritten(m.Unwritten)
+		return
+	}
 	w.lastMessage = messageName(m)
 	w.step(w.eventOf(m))
 }

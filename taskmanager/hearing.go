@@ -86,6 +86,8 @@ func (w *worker) execute(o order) {
 		w.step(core.ToldCommit, payload{command: &wire.ToWorker{Commit: c.Commit}})
 	case c.Save != nil:
 		w.step(core.ToldSave, payload{command: &wire.ToWorker{Save: c.Save}})
+	case c.Unwritten != nil:
+		w.step(core.ToldSave, payload{command: &wire.ToWorker{Unwritten: c.Unwritten}})
 	case c.Cancel != nil:
 		w.step(core.ToldCancel, payload{command: &wire.ToWorker{Cancel: c.Cancel}})
 	case c.Exit != nil:

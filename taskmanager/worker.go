@@ -240,11 +240,15 @@ func (w *worker) kill(why *wire.Failure) {
 	w.held = nil
 }
 
-// ask passes a request for a checkpoint on to the worker. The queue keeps room for other commands.
+// ask passes a request for a checkpoint, or what one waits for, on to the worker. The queue keeps room for
+// other commands.
 func (w *worker) ask(m *wire.ToWorker) {
 	if len(w.outgo) < cap(w.outgo)/2 {
 		w.outgo <- m
 		return
+	}
+	if m.Save == nil {
+		return // it is said again with the next failure
 	}
 	w.tell(wire.WorkerEvent{WorkerRef: w.ref, Saved: &wire.Saved{Request: m.Save.Request, Failure: "too many requests wait for the worker"}})
 }

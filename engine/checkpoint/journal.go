@@ -28,7 +28,8 @@ type Journal struct {
 	written   []*Manifest // the checkpoints to keep, the newest last
 	savepoint string      // of the next checkpoint; see Manifest.Savepoint
 
-	awaited atomic.Pointer[string] // what gather waits for; nil if it does not
+	awaited   atomic.Pointer[string] // what gather waits for; nil if it does not
+	unwritten unwrittenParts
 }
 
 // Checkpoint is a checkpoint that was loaded and verified.
@@ -157,7 +158,8 @@ func readManifest(ctx context.Context, store Store, number int) (*Manifest, erro
 // removes no blob of a later generation.
 
 // Write stores a checkpoint with the given states, and with the states of the other queues of the
-// checkpoint before. If other processes have pieces of a state, it waits for them. Then it removes
+// checkpoint before. If other processes have pieces of a state, it waits for them, and fails if PartFailed
+// says that one of them could not write its pieces. Then it removes
 // all older checkpoints except the one before. If it fails, the older checkpoints are still there.
 // An error in removing old blobs is returned as leftover.
 func (j *Journal) Write(ctx context.Context, states []State) (m *Manifest, leftover, err error) {
@@ -171,6 +173,9 @@ func (j *Journal) Write(ctx context.Context, states []State) (m *Manifest, lefto
 	}
 	for i, s := range states {
 		all, err := j.gather(ctx, s, own[i])
+		if part := (*partError)(nil); errors.As(err, &part) {
+			return nil, nil, err // it says what was written
+		}
 		if err != nil {
 			return nil, nil, fmt.Errorf("write a checkpoint of queue %q after superstep %d to %s: %w", s.Queue, s.Superstep, j.store, err)
 		}

@@ -173,8 +173,12 @@ func (j *Journal) gather(ctx context.Context, s State, own []Blob) ([]Blob, erro
 			}
 			missing -= found
 		}
+		failed := j.unwritten.take(s)
 		if missing == 0 {
 			return all, nil
+		}
+		if failed != nil {
+			return nil, failed
 		}
 		text := fmt.Sprintf("%d of the %d subtasks of queue %q have not written their state, from subtask %d on", missing, s.Of-1, s.Queue, firstMissing(all)-1)
 		j.awaited.Store(&text)

@@ -140,7 +140,7 @@ func (o *Origin) String() string {
 	if len(where) == 0 {
 		where = []string{"no queue had a state"}
 	}
-	return fmt.Sprintf("%s of %s: %s", from, o.Written.Local().Format("2006-01-02 15:04:05"), strings.Join(where, ", "))
+	return fmt.Sprintf("%s of %s: %s", from, o.Written.Local().Format(time.RFC3339), strings.Join(where, ", "))
 }
 
 // MaxCheckpointsTold is the largest number of checkpoints in Checkpointed.Newest.
@@ -148,6 +148,7 @@ const MaxCheckpointsTold = 10
 
 // Checkpointed says what has become of the checkpoints of an attempt. Worker 0 sends it after
 // writes. It has the whole of the attempt so far, so that a later one replaces an earlier one.
+// The other workers send it after writes that failed, with nothing but Failing and Unwritten.
 type Checkpointed struct {
 	Written int     `msgpack:"written" json:"written"` // number of checkpoints
 	Failed  int     `msgpack:"failed" json:"failed"`   // number of writes that failed
@@ -157,6 +158,8 @@ type Checkpointed struct {
 	Newest []WrittenCheckpoint `msgpack:"newest,omitempty" json:"newest,omitempty"`
 	// Failing describes the writes that failed since the last checkpoint. It is nil if none did.
 	Failing *FailedCheckpoints `msgpack:"failing,omitempty" json:"failing,omitempty"`
+	// Unwritten has the states of which the worker could not write its part, if it is not worker 0.
+	Unwritten []OriginQueue `msgpack:"unwritten,omitempty" json:"-"`
 }
 
 // WrittenCheckpoint describes a checkpoint that was written.

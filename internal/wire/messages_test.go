@@ -19,7 +19,7 @@ import (
 // messages consist.
 func messages() []any {
 	return []any{
-		new(Checkpoints), new(Origin), new(OriginQueue), new(Save), new(Precopy), new(PrecopyTo), new(Saved), new(SavepointRequest), new(SavepointReply), new(Parallelism), new(ScaleRequest), new(ScaleReply), new(DrainRequest), new(DrainReply),
+		new(Checkpoints), new(Origin), new(OriginQueue), new(Save), new(Precopy), new(PrecopyTo), new(Saved), new(Unwritten), new(SavepointRequest), new(SavepointReply), new(Parallelism), new(ScaleRequest), new(ScaleReply), new(DrainRequest), new(DrainReply),
 		new(Ack), new(Beat), new(Cancel), new(CancelReply), new(CancelRequest), new(Cordon), new(CordonReply), new(CordonRequest), new(UncordonRequest), new(Avoidance), new(Checkpointed), new(Chunk), new(Collected),
 		new(Commit), new(Committed), new(Kept), new(Credential), new(Delivered), new(Delivery), new(Deployment), new(Ended),
 		new(Event), new(Exit), new(Failure), new(FetchRequest), new(Finished), new(FollowRequest),

@@ -141,13 +141,14 @@ type Refused struct {
 // If the worker is unknown, the task manager answers with Ended.
 type WorkerCommand struct {
 	WorkerRef `msgpack:",inline"`
-	Prepare   *Prepare `msgpack:"prepare,omitempty"`
-	Start     *Start   `msgpack:"start,omitempty"`
-	Commit    *Commit  `msgpack:"commit,omitempty"`
-	Save      *Save    `msgpack:"save,omitempty"`
-	Cancel    *Cancel  `msgpack:"cancel,omitempty"`
-	Exit      *Exit    `msgpack:"exit,omitempty"`
-	Kill      *Kill    `msgpack:"kill,omitempty"`
+	Prepare   *Prepare   `msgpack:"prepare,omitempty"`
+	Start     *Start     `msgpack:"start,omitempty"`
+	Commit    *Commit    `msgpack:"commit,omitempty"`
+	Save      *Save      `msgpack:"save,omitempty"`
+	Unwritten *Unwritten `msgpack:"unwritten,omitempty"`
+	Cancel    *Cancel    `msgpack:"cancel,omitempty"`
+	Exit      *Exit      `msgpack:"exit,omitempty"`
+	Kill      *Kill      `msgpack:"kill,omitempty"`
 }
 
 // Kill requests that a worker's process is killed at once.

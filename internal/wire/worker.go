@@ -111,6 +111,7 @@ type ToWorker struct {
 	Start      *Start      `msgpack:"start,omitempty"`
 	Commit     *Commit     `msgpack:"commit,omitempty"`
 	Save       *Save       `msgpack:"save,omitempty"`
+	Unwritten  *Unwritten  `msgpack:"unwritten,omitempty"`
 	Cancel     *Cancel     `msgpack:"cancel,omitempty"`
 	Exit       *Exit       `msgpack:"exit,omitempty"`
 }
@@ -167,6 +168,14 @@ type Saved struct {
 	Request    int    `msgpack:"request"`
 	Checkpoint Origin `msgpack:"checkpoint"`
 	Failure    string `msgpack:"failure,omitempty"`
+}
+
+// Unwritten tells worker 0 that another worker could not write its part of a checkpoint. Worker 0 waits
+// for that part, and would not learn of the failure from the store.
+type Unwritten struct {
+	Worker int           `msgpack:"worker"`
+	Queues []OriginQueue `msgpack:"queues"` // the states of which the part is missing
+	Error  string        `msgpack:"error"`
 }
 
 // Cancel is the command to stop. Keep says that the worker keeps its process for the next attempt.

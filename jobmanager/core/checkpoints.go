@@ -57,13 +57,17 @@ func (c *Core) CheckpointAges(now time.Duration) map[wire.JobID]time.Duration {
 	return ages
 }
 
-// checkpointed adds what worker w reports to the checkpoints of its job. Reports of workers other
-// than worker 0 are ignored, and so are those of former attempts, whose workers are unknown. While
-// an attempt is being stopped, its reports count: the next attempt may continue from there.
+// checkpointed adds what worker 0 reports to the checkpoints of its job. What other workers report is
+// passed on to it. Reports of former attempts, whose workers are unknown, are ignored. While an attempt
+// is being stopped, its reports count: the next attempt may continue from there.
 func (c *Core) checkpointed(w *worker, report *wire.Checkpointed) {
 	j := w.job
 	before := j.info.Checkpoints
-	if before == nil || w.ref.Worker != 0 || w.mode != wire.RunMode || w.ref.Attempt != j.info.Attempt || j.info.State.Ended() {
+	if before == nil || w.mode != wire.RunMode || w.ref.Attempt != j.info.Attempt || j.info.State.Ended() {
+		return
+	}
+	if w.ref.Worker != 0 {
+		c.unwritten(w, report)
 		return
 	}
 	after := &wire.JobCheckpoints{Dir: before.Dir, Checkpointed: following(j.earlier, boundedCheckpoints(report))}
@@ -78,6 +82,19 @@ func (c *Core) checkpointed(w *worker, report *wire.Checkpointed) {
 	c.counters.CheckpointBytes += uint64(max(0, after.Bytes-before.Bytes))
 	c.counters.CheckpointSeconds += max(0, after.Seconds-before.Seconds)
 	j.info.Checkpoints = after
+}
+
+// unwritten tells worker 0 that worker w could not write its part of a checkpoint, for which worker 0
+// waits. Worker 0 then reports that the checkpoint has failed, and answers those who wait for it.
+func (c *Core) unwritten(w *worker, report *wire.Checkpointed) {
+	j := w.job
+	first := j.workers[0]
+	if report.Failing == nil || j.info.State != wire.JobRunning || first.state != WorkerRunning {
+		return
+	}
+	queues, _ := boundedQueues(report.Unwritten, 0)
+	why := boundedCheckpoints(report).Failing.Error
+	c.command(first, wire.WorkerCommand{Unwritten: &wire.Unwritten{Worker: w.ref.Worker, Queues: queues, Error: why}})
 }
 
 // following returns the checkpoints of several attempts: those of the attempts before the last

@@ -163,9 +163,13 @@ func (c *Core) saved(w *worker, a *wire.Saved) {
 
 // dropSaves answers the requests for checkpoints of an attempt that has ended.
 func (c *Core) dropSaves(j *job) {
+	why := "the workers of the job have ended before its state was saved"
+	if j.info.State == wire.JobRestarting {
+		why = fmt.Sprintf("attempt %d of the job has ended before its state was saved, and the job restarts: ask again when it runs", j.info.Attempt)
+	}
 	for _, s := range j.saving {
 		if s.client > 0 {
-			c.emit(SaveAnswered{Request: s.client, Saved: wire.Saved{Failure: "the workers of the job have ended before its state was saved"}})
+			c.emit(SaveAnswered{Request: s.client, Saved: wire.Saved{Failure: why}})
 		}
 	}
 	j.saving = nil

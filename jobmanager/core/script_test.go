@@ -460,6 +460,9 @@ func (s *scenario) report(conn int, ref wire.WorkerRef, words []string, options 
 		}
 	case "checkpointed":
 		e.Checkpointed = checkpointedReport(number(s.t, words[1]), number(s.t, words[2]), strings.Join(words[3:], " "))
+		if ref.Worker != 0 {
+			e.Checkpointed.Unwritten = []wire.OriginQueue{{Name: "q", Superstep: 30}}
+		}
 	case "finished":
 		e.Finished = &wire.Finished{Outcome: []byte(fmt.Sprintf("outcome-%d", ref.Worker))}
 	case "committed":
@@ -632,6 +635,8 @@ func messageText(m wire.ToTaskManager) string {
 			}
 		}
 		return text
+	case w.Unwritten != nil:
+		return fmt.Sprintf("%s told that worker %d could not write %v: %s", w.WorkerRef, w.Unwritten.Worker, w.Unwritten.Queues, w.Unwritten.Error)
 	case w.Cancel != nil:
 		return fmt.Sprintf("%s cancel%s: %s", w.WorkerRef, map[bool]string{true: " and keep"}[w.Cancel.Keep], w.Cancel.Reason)
 	case w.Exit != nil:

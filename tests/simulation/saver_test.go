@@ -162,6 +162,8 @@ func (s *saver) write(f *fiber) error {
 	if s.parts == nil {
 		s.report(err)
 		s.answer(m, err)
+	} else if err != nil {
+		s.reportUnwritten(states, err)
 	}
 	return f.cause
 }
@@ -174,6 +176,27 @@ func (s *saver) report(err error) {
 	}
 	c.Written = s.written
 	s.k.c.post(&wire.FromWorker{Checkpointed: c})
+}
+
+// reportUnwritten says that a part could not be written.
+func (s *saver) reportUnwritten(states []checkpoint.State, err error) {
+	c := &wire.Checkpointed{Failing: &wire.FailedCheckpoints{Count: 1, Error: err.Error()}}
+	for _, state := range states {
+		c.Unwritten = append(c.Unwritten, wire.OriginQueue{Name: state.Queue, Superstep: state.Superstep, Ended: state.Ended})
+	}
+	s.k.c.post(&wire.FromWorker{Checkpointed: c})
+}
+
+// unwritten handles the failure of another worker to write its part of a checkpoint.
+func (k *worker) unwritten(m *wire.Unwritten) {
+	if k.state != workerlife.Running || k.saver == nil || k.saver.journal == nil {
+		return
+	}
+	var states []checkpoint.State
+	for _, q := range m.Queues {
+		states = append(states, checkpoint.State{Queue: q.Name, Superstep: q.Superstep})
+	}
+	k.saver.journal.PartFailed(m.Worker, states, m.Error)
 }
 
 // takeAll moves the waiting states to writing, and returns them.

@@ -201,6 +201,8 @@ func (t *tmWorker) execute(c *wire.WorkerCommand) {
 		relay(core.ToldCommit, &wire.ToWorker{Commit: c.Commit})
 	case c.Save != nil:
 		relay(core.ToldSave, &wire.ToWorker{Save: c.Save})
+	case c.Unwritten != nil:
+		relay(core.ToldSave, &wire.ToWorker{Unwritten: c.Unwritten})
 	case c.Cancel != nil:
 		relay(core.ToldCancel, &wire.ToWorker{Cancel: c.Cancel})
 	case c.Exit != nil:

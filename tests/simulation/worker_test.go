@@ -155,6 +155,10 @@ func (k *worker) hear(m *wire.ToWorker) {
 		k.save(m.Save)
 		return
 	}
+	if m.Unwritten != nil {
+		k.unwritten(m.Unwritten)
+		return
+	}
 	e := workerlife.EventOf(k.state, m, k.d)
 	switch e {
 	case workerlife.HearDeploy:

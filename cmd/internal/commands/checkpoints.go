@@ -120,8 +120,8 @@ func (c *checkpointsCommand) list(ctx context.Context, s *Streams, store checkpo
 	return unusable
 }
 
-// timeOf returns when a checkpoint was written, in local time.
-func timeOf(written time.Time) string { return written.Local().Format("2006-01-02 15:04:05") }
+// timeOf returns when a checkpoint was written, in local time with its zone.
+func timeOf(written time.Time) string { return written.Local().Format(time.RFC3339) }
 
 // superstepOf returns the superstep after which the state of a queue was saved.
 func superstepOf(superstep int, ended bool) string {

@@ -14,6 +14,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/minio/minio-go/v7"
@@ -36,6 +37,13 @@ type bucket struct {
 	place  string // scheme and host, for messages
 	client minio.Core
 	close  func() // closes connections that are not in use
+	failed atomic.Pointer[failedWrite]
+}
+
+// failedWrite is the last try of a put that has failed.
+type failedWrite struct {
+	at  time.Time
+	err error
 }
 
 // openBucket returns the client of a bucket. It sends nothing.

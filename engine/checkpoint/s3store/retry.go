@@ -41,6 +41,9 @@ func (b *bucket) call(ctx context.Context, o *operation) error {
 			break
 		}
 		last = err
+		if o.write {
+			b.failed.Store(&failedWrite{time.Now(), b.failure(o, err)})
+		}
 		if try++; try == tries || !passing(err) {
 			return b.failure(o, err)
 		}

@@ -115,6 +115,15 @@ func parse(place string) (bucket, prefix string, err error) {
 	return bucket, prefix + "/", nil
 }
 
+// LastFailure returns the error of the last try of a write that has failed since a time, or nil. The write
+// may still be tried again. LastFailure may be called from any goroutine.
+func (s *Store) LastFailure(since time.Time) error {
+	if f := s.bucket.failed.Load(); f != nil && !f.at.Before(since) {
+		return f.err
+	}
+	return nil
+}
+
 // Put implements checkpoint.Store.
 func (s *Store) Put(ctx context.Context, name string, data []byte) error {
 	if err := s.hold(ctx); err != nil {
