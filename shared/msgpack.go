@@ -65,7 +65,6 @@ func (packed[T]) decode(src []byte, allFields bool) (v T, err error) {
 		}
 	}()
 	d := msgpack.NewDecoder(bytes.NewReader(src))
-	d.UsePreallocateValues(true)
 	d.DisallowUnknownFields(allFields)
 	if err := d.Decode(&v); err != nil {
 		var zero T
