@@ -29,7 +29,8 @@ type losesOne struct {
 }
 
 type losesNothing struct {
-	_        int
+	_ int
+	//lint:ignore U1000 msgpack reads the tag
 	_msgpack struct{} `msgpack:",as_array"`
 	Own      counter
 	When     time.Time
