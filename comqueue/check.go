@@ -205,7 +205,7 @@ func replicasDiffer(held [][]shared.Fingerprint, step int) *engine.ReplicaError 
 // compareReplicas does the same as checkReplicas, for subtasks in several processes. All
 // subtasks call it. It returns the error on the lowest subtask that differs from subtask 0.
 func (b *body) compareReplicas(step int) error {
-	e, err := b.replicasDiffer(b.checks.replicas[b.subtask][step&1], step)
+	e, err := b.replicasDiffer(replicas{Subtask: b.subtask, Held: b.checks.replicas[b.subtask][step&1]}, step)
 	if e == nil {
 		return err
 	}
@@ -221,9 +221,10 @@ func (b *body) compareReplicas(step int) error {
 }
 
 // replicasDiffer is like the function of that name, for subtasks in several processes. held has the
-// fingerprints of this subtask. All subtasks call it, and get the same result.
-func (b *body) replicasDiffer(held []shared.Fingerprint, step int) (*engine.ReplicaError, error) {
-	mine := []replicas{{b.subtask, held}}
+// fingerprints of this subtask. All subtasks call it, and get the same result. If a subtask has no
+// fingerprints, nothing is compared.
+func (b *body) replicasDiffer(held replicas, step int) (*engine.ReplicaError, error) {
+	mine := []replicas{held}
 	all, _, err := collective.AllReduceObject(b.comm, &collective.ObjectReduction[[]replicas]{
 		Name: "replicated objects", Codec: shared.Msgpack[[]replicas](), Value: &mine, Context: b.context.Context(),
 		Merge: func(left, right []replicas) []replicas { return append(left, right...) },
@@ -236,6 +237,9 @@ func (b *body) replicasDiffer(held []shared.Fingerprint, step int) (*engine.Repl
 		if r.Subtask < 0 || r.Subtask >= len(everywhere) {
 			return nil, fmt.Errorf("queue %q: fingerprints of subtask %d, of %d", b.queue.name, r.Subtask, len(everywhere))
 		}
+		if r.None {
+			return nil, nil
+		}
 		everywhere[r.Subtask] = r.Held
 	}
 	return replicasDiffer(everywhere, step), nil
@@ -245,6 +249,7 @@ func (b *body) replicasDiffer(held []shared.Fingerprint, step int) (*engine.Repl
 type replicas struct {
 	Subtask int
 	Held    []shared.Fingerprint
+	None    bool // a codec has failed, so that there are no fingerprints
 }
 
 // difference is a replicated object that is not the same on two subtasks.

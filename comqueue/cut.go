@@ -116,15 +116,15 @@ func (b *body) checkSaved(objects []shared.Encoded) error {
 }
 
 // checkReplicasAcross does the same as checkSaved for the replicated objects of subtasks in several
-// processes. All subtasks call it before the first of them saves its state. On the lowest subtask that
-// differs from subtask 0, Save then returns the error.
+// processes. All subtasks call it before the first of them saves its state, and all take part, also one
+// whose codec fails. On such a subtask, and on the lowest one that differs from subtask 0, Save then
+// returns the error.
 func (b *body) checkReplicasAcross(step int) error {
-	held, err := b.context.objects.Fingerprints(nil, b.queue.isInput)
-	if err != nil {
-		return err
-	}
-	e, err := b.replicasDiffer(held, step+1)
-	if e != nil && e.Subtask == b.subtask {
+	held, unencodable := b.context.objects.Fingerprints(nil, b.queue.isInput)
+	e, err := b.replicasDiffer(replicas{Subtask: b.subtask, Held: held, None: unencodable != nil}, step+1)
+	if unencodable != nil {
+		b.unsavable = unencodable
+	} else if e != nil && e.Subtask == b.subtask {
 		b.unsavable = e
 	}
 	return err

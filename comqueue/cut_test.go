@@ -262,7 +262,7 @@ func TestCutWithEmptySnapshots(t *testing.T) {
 	_, _, err := runOnce(t, descending(room, idle, func() comqueue.Compute { return silent{&restored} }),
 		engine.Parallelism(3), engine.Shards(8), engine.CheckResume(2, 3))
 	require.NoError(t, err)
-	require.EqualValues(t, 3, restored.Load())
+	require.EqualValues(t, 2*3, restored.Load(), "each snapshot must be restored twice, once as a check")
 }
 
 // TestCutRefusesWhatDependsOnParallelism requires that a queue whose result depends on

@@ -1,6 +1,7 @@
 package comqueue
 
 import (
+	"bytes"
 	"fmt"
 	"reflect"
 
@@ -14,9 +15,11 @@ import (
 // not have that limitation.
 type Snapshotter interface {
 	Compute
-	// AppendSnapshot appends the state of the instance, as it is between supersteps.
+	// AppendSnapshot appends the state of the instance, as it is between supersteps. The same state
+	// always gives the same bytes, also in an instance that was just restored.
 	AppendSnapshot(dst []byte) ([]byte, error)
-	// Restore sets the state of a new instance from a snapshot. It does not keep src.
+	// Restore sets the state of a new instance from a snapshot. It does not keep src. When an instance
+	// has its first snapshot, the queue checks that a new instance restored from it has the same one.
 	Restore(src []byte) error
 }
 
@@ -35,8 +38,9 @@ func hasFields(c Compute) bool {
 
 // instance is the compute function of a stage on one subtask.
 type instance struct {
-	stage   computeStage
-	compute Compute
+	stage    computeStage
+	compute  Compute
+	verified bool // a snapshot was restored, as a check
 }
 
 // renew makes a new instance.
@@ -57,7 +61,38 @@ func (i *instance) snapshot() ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("snapshot of stage %s: %w", i.stage.name, err)
 	}
+	if !i.verified {
+		i.verified = true
+		if err := i.verify(snapshot); err != nil {
+			return nil, err
+		}
+	}
 	return snapshot, nil
+}
+
+// verify returns an error if a new instance that is restored from a snapshot does not have the same
+// snapshot. A panic is such an error too, as the check itself must not fail a run that need not be saved.
+func (i *instance) verify(snapshot []byte) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("stage %s does not restore its snapshot: panic: %v", i.stage.name, p)
+		}
+	}()
+	other := instance{stage: i.stage}
+	if err := other.renew(); err != nil {
+		return err
+	}
+	if err := other.restore(bytes.Clone(snapshot)); err != nil {
+		return err
+	}
+	again, err := other.compute.(Snapshotter).AppendSnapshot([]byte{})
+	switch {
+	case err != nil:
+		return fmt.Errorf("snapshot of stage %s, restored: %w", i.stage.name, err)
+	case !bytes.Equal(again, snapshot):
+		return fmt.Errorf("stage %s does not restore its snapshot: a new instance that is restored from it has another one (%d bytes, and %d before); Restore must set all that AppendSnapshot appends", i.stage.name, len(again), len(snapshot))
+	}
+	return nil
 }
 
 // restore sets the state of a new instance from a snapshot, which is nil if the previous

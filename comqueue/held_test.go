@@ -220,9 +220,11 @@ func TestRowsWhileOthersUseMemory(t *testing.T) {
 type keeper struct {
 	block []byte
 	calls byte
+	last  **keeper // the instance that was called last
 }
 
 func (k *keeper) Calc(ctx *comqueue.ComContext) (err error) {
+	*k.last = k
 	if k.block == nil {
 		k.block, _, err = ctx.HoldBlock("block", []int{4 << 20}, func(_ int, b []byte) error { b[0] = 1; return nil })
 	}
@@ -231,6 +233,9 @@ func (k *keeper) Calc(ctx *comqueue.ComContext) (err error) {
 }
 
 func (k *keeper) AppendSnapshot(dst []byte) ([]byte, error) {
+	if k.block == nil { // the instance was restored, and Calc was not called yet
+		return append(dst, k.calls), nil
+	}
 	return append(dst, k.calls+k.block[0]-1), nil
 }
 
@@ -242,7 +247,7 @@ func TestSnapshotsReadBlocks(t *testing.T) {
 	for _, option := range []engine.Option{engine.CheckState(true), engine.CheckResume(1, 1)} {
 		var last *keeper
 		_, _, err := runOnce(t, func(b *engine.Builder) *engine.Dataset {
-			return comqueue.New(b, "keeping").AddNew(func() comqueue.Compute { last = &keeper{}; return last }).
+			return comqueue.New(b, "keeping").AddNew(func() comqueue.Compute { return &keeper{last: &last} }).
 				CloseOnNode0(comqueue.Output(nothing)).SetMaxIter(3).Exec()
 		}, engine.Parallelism(1), option)
 		require.NoError(t, err)

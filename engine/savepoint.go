@@ -26,8 +26,8 @@ func (e *savepointError) Unwrap() error { return e.error }
 // the run from which other queues continue, or nil. It returns nil if the savepoint is not needed any more.
 // In a later attempt an error is one of a store that may be back for the next attempt.
 func (c *config) continueFromSavepoint(ctx context.Context, s *saver, run checkpoint.Run, r *checkpointed, own *checkpoint.Checkpoint) (*checkpoint.Manifest, error) {
-	lacks := c.needsSavepoint(r, own)
-	if lacks == "" {
+	lacks, needed := c.needsSavepoint(r, own)
+	if !needed {
 		return nil, nil
 	}
 	found, err := c.findSavepoint(ctx, run, r)
@@ -48,19 +48,23 @@ func (c *config) continueFromSavepoint(ctx context.Context, s *saver, run checkp
 	return nil, &storeError{fmt.Errorf("--from: the savepoint %s is needed, as there is no newer state of queue %q, and it cannot be used (put it back, and leave it there): %w", c.checkpoints.savepoint, lacks, err)}
 }
 
-// needsSavepoint returns a queue that may have its newest state in the savepoint, or "" if there is none.
-func (c *config) needsSavepoint(r *checkpointed, own *checkpoint.Checkpoint) (queue string) {
+// needsSavepoint reports whether the run has to read its savepoint: in the first attempt in any case, and in a
+// later one if a queue may have its newest state there, which it returns.
+func (c *config) needsSavepoint(r *checkpointed, own *checkpoint.Checkpoint) (queue string, needed bool) {
 	if own != nil && own.Savepoint == absolute(c.checkpoints.savepoint) {
-		return ""
+		return "", false
+	}
+	if r.inMemory == nil {
+		return "", true
 	}
 	lacks := func(q plan.Queue) bool {
 		saved := own != nil && slices.ContainsFunc(own.Queues, func(o checkpoint.Queue) bool { return o.Name == q.Name })
-		return !saved && (r.inMemory == nil || !r.inMemory(q.Name))
+		return !saved && !r.inMemory(q.Name)
 	}
 	if i := slices.IndexFunc(r.plan.Queues, lacks); i >= 0 {
-		return r.plan.Queues[i].Name
+		return r.plan.Queues[i].Name, true
 	}
-	return ""
+	return "", false
 }
 
 // findSavepoint returns the savepoint from which the run continues. It says what differs from the

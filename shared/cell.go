@@ -1,6 +1,7 @@
 package shared
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"slices"
@@ -18,8 +19,9 @@ type cell interface {
 	// overwrites buf with the bytes of each object in turn, and returns the buffer for further
 	// use. more is false if f returned false.
 	encode(buf []byte, f func(shard int, data []byte, err error) bool) (rest []byte, more bool)
-	// recode decodes an object that encode yielded, and returns the bytes of the decoded object.
-	recode(data []byte) ([]byte, error)
+	// check returns an error if the codec does not restore an object from the bytes that encode
+	// yielded for it. Objects that are still encoded are not checked.
+	check(shard int, data []byte) error
 	// move adds the objects to the given new subtasks, as Session.Regroup describes. It returns
 	// the objects that none of these subtasks takes.
 	move(subtasks []*Objects) (left []any)
@@ -72,7 +74,7 @@ func (c *singleCell[T]) encode(buf []byte, f func(int, []byte, error) bool) ([]b
 	return buf, f(-1, buf, err)
 }
 
-func (c *singleCell[T]) recode(data []byte) ([]byte, error) { return recodeValue(c.key, data) }
+func (c *singleCell[T]) check(_ int, data []byte) error { return checkCodec(c.key, c.value, data) }
 
 // shardCell is the cell of a ShardKey: it holds at most one object per shard. A nil *shardCell
 // has no objects.
@@ -135,17 +137,40 @@ func (c *shardCell[T]) encode(buf []byte, f func(int, []byte, error) bool) ([]by
 	return buf, true
 }
 
-func (c *shardCell[T]) recode(data []byte) ([]byte, error) { return recodeValue(c.key, data) }
+func (c *shardCell[T]) check(shard int, data []byte) error {
+	return checkCodec(c.key, c.values[shard], data)
+}
 
-// recodeValue decodes a value of k, encodes it again, and releases it.
-func recodeValue[T any](k *key[T], data []byte) ([]byte, error) {
-	v, err := k.codec.Decode(data)
+// checkCodec returns an error if the codec of k does not restore v from data, which it has encoded v as:
+// if it restores another value, or one that it encodes as other bytes. The second finds losses in what
+// firstLoss does not compare.
+func checkCodec[T any](k *key[T], v T, data []byte) error {
+	restored, err := k.codec.Decode(bytes.Clone(data))
 	if err != nil {
-		return nil, err
+		return fmt.Errorf("its codec does not decode what it encoded: %w", err)
 	}
 	r := releaser{seen: make(map[identity]struct{}), name: k.name}
-	defer r.release(v)
-	return k.codec.Append(nil, v)
+	defer r.release(restored)
+	if l := firstLoss(v, restored); l != nil {
+		return fmt.Errorf("its codec restores another object: %v", l)
+	}
+	again, err := k.codec.Append(nil, restored)
+	switch {
+	case err != nil:
+		return fmt.Errorf("its codec does not encode the restored object: %w", err)
+	case !bytes.Equal(again, data):
+		return fmt.Errorf("its codec encodes the restored object to other bytes (%d, and %d before)", len(again), len(data))
+	}
+	return nil
+}
+
+// restoreValue decodes an object that was restored for k. A codec that can check whether the type
+// was another when the object was saved does so.
+func restoreValue[T any](k *key[T], data []byte) (T, error) {
+	if c, ok := k.codec.(interface{ restore([]byte) (T, error) }); ok {
+		return c.restore(data)
+	}
+	return k.codec.Decode(data)
 }
 
 // encodeValue encodes v with the codec of k into the memory of buf, which it overwrites.

@@ -69,6 +69,12 @@ func newKey[T any](kind Kind, name string, c Codec[T]) *key[T] {
 		k.err = errors.New("a key needs a name")
 	case c == nil && kind != KindScratch:
 		k.err = fmt.Errorf("%v key %q (%v) needs a codec; only scratch keys go without", kind, name, k.typ)
+	default:
+		if of, ok := c.(interface{ usable() error }); ok {
+			if err := of.usable(); err != nil {
+				k.err = fmt.Errorf("%v key %q (%v): %w", kind, name, k.typ, err)
+			}
+		}
 	}
 	return k
 }
@@ -101,8 +107,8 @@ func (k Key[T]) Kind() Kind { return k.declared().kind }
 // Type returns the type of the objects.
 func (k Key[T]) Type() reflect.Type { return reflect.TypeFor[T]() }
 
-// Err returns why the key is unusable (it has no name, or no codec, or was not
-// made by Replicated or Scratch), or nil.
+// Err returns why the key is unusable (it has no name, or no codec, or one that loses fields, or
+// was not made by Replicated or Scratch), or nil.
 func (k Key[T]) Err() error { return k.declared().err }
 
 // Codec returns the codec that the key was made with, nil for a scratch key.
@@ -234,8 +240,8 @@ func (k ShardKey[T]) Kind() Kind { return k.declared().kind }
 // Type returns the type of the objects.
 func (k ShardKey[T]) Type() reflect.Type { return reflect.TypeFor[T]() }
 
-// Err returns why the key is unusable (it has no name, or no codec, or was not
-// made by PerShard), or nil.
+// Err returns why the key is unusable (it has no name, or no codec, or one that loses fields, or
+// was not made by PerShard), or nil.
 func (k ShardKey[T]) Err() error { return k.declared().err }
 
 // Codec returns the codec that the key was made with, nil for the zero ShardKey.

@@ -16,6 +16,12 @@ import (
 // name, or by their `msgpack:"name"` tag; unexported fields are not stored. The entries of maps
 // are sorted by their encoded keys, so that equal objects are encoded as equal bytes.
 //
+// A key whose type has unexported fields is unusable, because they would be lost, unless the type
+// has methods that encode it (EncodeMsgpack, MarshalMsgpack, MarshalBinary or MarshalText) or the tag
+// `msgpack:"-"` leaves the field out. If an object was saved by a program in which the type had
+// other fields, restoring it is an error that names them. A renamed field is restored with the tag
+// `msgpack:"new,alias:old"`, and a new one is left zero with the tag `msgpack:",omitempty"`.
+//
 // An object must not point back to itself, directly or through other objects: encoding such an
 // object does not end.
 func Msgpack[T any]() Codec[T] { return packed[T]{} }
@@ -39,7 +45,10 @@ func (packed[T]) Append(dst []byte, v T) (out []byte, err error) {
 	return out, nil
 }
 
-func (packed[T]) Decode(src []byte) (v T, err error) {
+func (c packed[T]) Decode(src []byte) (T, error) { return c.decode(src, false) }
+
+// decode decodes src. If allFields is true, a field of src that T does not have is an error that names it.
+func (packed[T]) decode(src []byte, allFields bool) (v T, err error) {
 	// The msgpack library allocates as many bytes as a length field announces. So all length
 	// fields are first compared with the number of available bytes.
 	end, err := skipPacked(src, 0, 0)
@@ -55,7 +64,9 @@ func (packed[T]) Decode(src []byte) (v T, err error) {
 			v, err = zero, fmt.Errorf("shared: decode %v: %v", reflect.TypeFor[T](), p)
 		}
 	}()
-	if err := msgpack.Unmarshal(src, &v); err != nil {
+	d := msgpack.NewDecoder(bytes.NewReader(src))
+	d.DisallowUnknownFields(allFields)
+	if err := d.Decode(&v); err != nil {
 		var zero T
 		return zero, fmt.Errorf("shared: decode %v: %w", reflect.TypeFor[T](), err)
 	}

@@ -196,8 +196,8 @@ func TestOpenRefuses(t *testing.T) {
 
 // resource is an object that appends its name to log when it is released.
 type resource struct {
-	name string
-	log  *[]string
+	name string    `msgpack:"-"`
+	log  *[]string `msgpack:"-"`
 }
 
 func (r *resource) Release() { *r.log = append(*r.log, r.name) }

@@ -278,7 +278,7 @@ func (r *run) joinQueues() error {
 		if here.Empty() {
 			continue
 		}
-		from, err := r.env.from(q.Name)
+		from, err := r.env.from(q)
 		if err != nil {
 			return err
 		}

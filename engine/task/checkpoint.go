@@ -110,17 +110,24 @@ func (t Part) NeededParts(p *plan.Plan, queue string, subtasks int) []bool {
 	return needed
 }
 
-// from returns the state from which a queue continues, or nil.
-func (e *Env) from(queue string) (*Cut, error) {
+// from returns the state from which a queue continues, or nil. The state may be of a run that allowed
+// more supersteps. If it has reached the maximum of this run, no superstep follows, and the queue is
+// only closed.
+func (e *Env) from(q *plan.Queue) (*Cut, error) {
 	if e.Checkpoints == nil {
 		return nil, nil
 	}
-	c := e.Checkpoints.From(queue)
+	c := e.Checkpoints.From(q.Name)
 	if c == nil {
 		return nil, nil
 	}
 	if err := c.check(); err != nil {
-		return nil, fmt.Errorf("the state of queue %q: %w", queue, err)
+		return nil, fmt.Errorf("the state of queue %q: %w", q.Name, err)
+	}
+	if q.MaxSupersteps > 0 && c.Step >= q.MaxSupersteps && !c.Last {
+		ended := *c // the Checkpointer keeps c
+		ended.Last = true
+		return &ended, nil
 	}
 	return c, nil
 }

@@ -101,8 +101,9 @@ func (t *partsRun) continueRun() error {
 		}
 	}
 	var ended []string
-	for _, q := range t.parts[0].run.plan.Queues {
-		if from, err := t.parts[0].run.env.from(q.Name); err == nil && from != nil && from.Last {
+	for i := range t.parts[0].run.plan.Queues {
+		q := &t.parts[0].run.plan.Queues[i]
+		if from, err := t.parts[0].run.env.from(q); err == nil && from != nil && from.Last {
 			ended = append(ended, q.Name)
 		}
 	}
