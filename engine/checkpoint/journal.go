@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -25,6 +26,9 @@ type Journal struct {
 	next  int   // number of the next checkpoint
 
 	written []*Manifest // the checkpoints to keep, the newest last
+
+	mu   sync.Mutex
+	held []*Manifest // further checkpoints to keep; see Hold
 
 	awaited atomic.Pointer[string] // what gather waits for; nil if it does not
 }
@@ -145,7 +149,7 @@ func readManifest(ctx context.Context, store Store, number int) (*Manifest, erro
 
 // Write stores a checkpoint with the given states, and with the states of the other queues of the
 // checkpoint before. If other processes have pieces of a state, it waits for them. Then it removes
-// all older checkpoints except the one before. If it fails, the older checkpoints are still there.
+// all older checkpoints except the one before and those that Hold keeps. If it fails, the older checkpoints are still there.
 // An error in removing old blobs is returned as leftover.
 func (j *Journal) Write(ctx context.Context, states []State) (m *Manifest, leftover, err error) {
 	m = &Manifest{Format: format, Number: j.next, Run: j.run, Written: time.Now().UTC()}
@@ -208,7 +212,7 @@ func (j *Journal) publish(ctx context.Context, m *Manifest) error {
 // what other processes of this run have written of later states.
 func (j *Journal) sweep(ctx context.Context) error {
 	keep, newest := make(map[string]bool), make(map[string]int)
-	for _, m := range j.written {
+	for _, m := range j.keeps() {
 		keep[manifestName(m.Number)] = true
 		for _, q := range m.Queues {
 			newest[queueHash(q.Name)] = q.Superstep
