@@ -243,6 +243,12 @@ type storeError struct{ error }
 
 func (e *storeError) Unwrap() error { return e.error }
 
+// storeGone reports whether an attempt has failed because what it had in the store of its checkpoints was
+// removed. The next attempt makes it anew.
+func storeGone(err error) bool {
+	return errors.Is(err, checkpoint.ErrGone) || errors.Is(err, s3store.ErrGone)
+}
+
 // removeCheckpoints removes the checkpoints of a run that has succeeded, and whose processes have
 // ended.
 func (c *config) removeCheckpoints(ctx context.Context, r *checkpointed) error {

@@ -340,7 +340,7 @@ func (s *saver) wrote(began time.Time, err error) {
 		s.failing, s.retry, s.backoff = time.Time{}, time.Time{}, 0
 		return
 	}
-	if errors.Is(err, checkpoint.ErrTaken) { // a later attempt has begun, so this one is lost
+	if errors.Is(err, checkpoint.ErrTaken) || errors.Is(err, checkpoint.ErrGone) { // this attempt is lost
 		s.fail(err)
 		return
 	}

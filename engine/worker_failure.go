@@ -88,7 +88,7 @@ func (w *worker) failureOf(err error) *wire.Failure {
 	}
 	f.Message = clipMessage(text)
 	var store *storeError
-	if errors.As(err, &store) && w.job != nil && w.job.deployment.Resume {
+	if errors.As(err, &store) && w.job != nil && w.job.deployment.Resume || storeGone(err) {
 		f.Kind, f.Retry = wire.ClusterFailure, true
 	}
 	var commit *task.CommitError

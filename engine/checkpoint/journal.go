@@ -152,6 +152,9 @@ func readManifest(ctx context.Context, store Store, number int) (*Manifest, erro
 // all older checkpoints except the one before and those that Hold keeps. If it fails, the older checkpoints are still there.
 // An error in removing old blobs is returned as leftover.
 func (j *Journal) Write(ctx context.Context, states []State) (m *Manifest, leftover, err error) {
+	if err := j.verifyMark(ctx); err != nil {
+		return nil, nil, fmt.Errorf("write a checkpoint to %s: %w", j.store, err)
+	}
 	m = &Manifest{Format: format, Number: j.next, Run: j.run, Written: time.Now().UTC()}
 	j.next++ // also after a failure, so that no manifest is written twice
 	own := make([][]Blob, len(states))
@@ -176,7 +179,7 @@ func (j *Journal) Write(ctx context.Context, states []State) (m *Manifest, lefto
 	}
 	slices.SortFunc(m.Queues, func(a, b Queue) int { return cmp.Compare(a.Name, b.Name) })
 	if err := j.publish(ctx, m); err != nil {
-		if errors.Is(err, ErrTaken) {
+		if errors.Is(err, ErrTaken) || errors.Is(err, ErrGone) {
 			for _, blobs := range own {
 				j.discard(ctx, blobs)
 			}
@@ -190,12 +193,15 @@ func (j *Journal) Write(ctx context.Context, states []State) (m *Manifest, lefto
 
 // publish writes a manifest. If its number is taken by the last checkpoint of an earlier attempt,
 // which was written after this Journal was opened, it takes the next. If a later attempt has written
-// that checkpoint, it returns ErrTaken.
+// that checkpoint, or has left its mark, it returns ErrTaken.
 func (j *Journal) publish(ctx context.Context, m *Manifest) error {
 	for {
 		data, err := m.encode()
 		if err == nil {
 			err = publish(ctx, j.store, manifestName(m.Number), data)
+		}
+		if errors.Is(err, ErrGone) {
+			return j.whyGone(ctx)
 		}
 		if !errors.Is(err, fs.ErrExist) {
 			return err
