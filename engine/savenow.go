@@ -23,8 +23,13 @@ type saveRequest struct {
 var errRunEnded = errors.New("the run has ended before its state was saved")
 
 // saveNow asks for a checkpoint now, and for a copy of it unless to is "". done is called once, from
-// a goroutine of the saver. If saveNow returns an error, as the run has ended, done is not called.
+// a goroutine of the saver. If saveNow returns an error, done is not called.
 func (s *saver) saveNow(to string, done func(m *checkpoint.Manifest, err error)) error {
+	if to != "" && s.checkPlace != nil {
+		if err := s.checkPlace(to); err != nil {
+			return err
+		}
+	}
 	r := &saveRequest{to: to, done: done, handed: make(map[string]int)}
 	s.mu.Lock()
 	defer s.mu.Unlock()

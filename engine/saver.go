@@ -63,6 +63,8 @@ type saver struct {
 	copying chan struct{}  // has an element while a checkpoint is copied
 	copies  sync.WaitGroup // copies of checkpoints that wait or are under way
 
+	// checkPlace returns an error if a savepoint cannot be at a place; nil means that any place is accepted.
+	checkPlace func(place string) error
 	// openPlace opens a place for a savepoint.
 	openPlace func(ctx context.Context, place string, fail context.CancelCauseFunc) (checkpoint.Store, error)
 

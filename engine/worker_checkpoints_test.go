@@ -80,6 +80,11 @@ func TestWorkerSaves(t *testing.T) {
 			require.Empty(t, saved.Failure)
 			require.Equal(t, 1, saved.Checkpoint.Number)
 		}
+		h.say(wire.ToWorker{Save: &wire.Save{Request: 3, Place: "gs://bucket/savepoint"}})
+		require.Equal(t, `the place "gs://bucket/savepoint" of the savepoint is neither an absolute path nor s3://BUCKET/PREFIX`, next().Saved.Failure)
+		written, err := filepath.Glob(filepath.Join(dir, "checkpoint-*"))
+		require.NoError(t, err)
+		require.Len(t, written, 1, "nothing is written for a savepoint that is refused")
 		found, err := filepath.Glob(filepath.Join(dir, "..", "savepoint", "checkpoint-*"))
 		require.NoError(t, err)
 		require.Len(t, found, 1)
