@@ -53,6 +53,9 @@ func Open(ctx context.Context, store Store, run Run) (*Journal, error) {
 		if !ok {
 			continue
 		}
+		if n.number > maxNumber {
+			return nil, fmt.Errorf("look for checkpoints: %s has the name %s, whose number no run has reached: remove it", store, name)
+		}
 		if n.kind == manifestKind {
 			j.found = append(j.found, n.number)
 		}
