@@ -200,7 +200,7 @@ func (c *config) openCheckpoints(ctx context.Context, r *checkpointed, fail cont
 		return nil, nil
 	}
 	if settings.dir != "" && !s3store.Is(settings.dir) {
-		if err := checkPaths(settings.dir, r.graph); err != nil {
+		if err := checkPaths("--checkpoint-dir", settings.dir, r.graph); err != nil {
 			return nil, err
 		}
 	}
@@ -210,6 +210,7 @@ func (c *config) openCheckpoints(ctx context.Context, r *checkpointed, fail cont
 	}
 	s := newSaver(settings, c.logger, fail)
 	s.several, s.report = len(r.part.Slots) > 1, r.report
+	s.checkPlace = func(place string) error { return checkSavepoint(place, r.graph) }
 	s.openPlace = func(ctx context.Context, place string, fail context.CancelCauseFunc) (checkpoint.Store, error) {
 		return c.openStore(ctx, place, r, fail)
 	}
@@ -253,6 +254,12 @@ func (c *config) joinCheckpoints(ctx context.Context, r *checkpointed, from *wir
 type storeError struct{ error }
 
 func (e *storeError) Unwrap() error { return e.error }
+
+// storeGone reports whether an attempt has failed because what it had in the store of its checkpoints was
+// removed. The next attempt makes it anew.
+func storeGone(err error) bool {
+	return errors.Is(err, checkpoint.ErrGone) || errors.Is(err, s3store.ErrGone)
+}
 
 // removeCheckpoints removes the checkpoints of a run that has succeeded, and whose processes have
 // ended.
@@ -344,9 +351,9 @@ func newSaver(settings *checkpointConfig, log hclog.Logger, fail context.CancelC
 	return s
 }
 
-// checkPaths returns an error if the directory of the checkpoints lies where it disturbs the job:
-// in an output, which is replaced as a whole, or among the files of an input.
-func checkPaths(dir string, g *plan.Graph) error {
+// checkPaths returns an error if a directory of checkpoints, named in the error, lies where it disturbs the
+// job: in an output, which is replaced as a whole, or among the files of an input.
+func checkPaths(name, dir string, g *plan.Graph) error {
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
 		for _, a := range n.Attrs {
@@ -362,11 +369,19 @@ func checkPaths(dir string, g *plan.Graph) error {
 				return err
 			}
 			if within {
-				return &optionError{fmt.Sprintf("--checkpoint-dir %s is inside the %s %s: take a directory outside of it", dir, what, a.Value)}
+				return &optionError{fmt.Sprintf("%s %s is inside the %s %s: take a directory outside of it", name, dir, what, a.Value)}
 			}
 		}
 	}
 	return nil
+}
+
+// checkSavepoint returns an error if a savepoint of a run cannot be at a place.
+func checkSavepoint(place string, g *plan.Graph) error {
+	if err := wire.CheckPlace(place); err != nil || s3store.Is(place) {
+		return err
+	}
+	return checkPaths("the savepoint", place, g)
 }
 
 // isWithin reports whether path is the file or directory parent, or inside it.

@@ -1,9 +1,7 @@
 package engine
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -25,8 +23,13 @@ type saveRequest struct {
 var errRunEnded = errors.New("the run has ended before its state was saved")
 
 // saveNow asks for a checkpoint now, and for a copy of it unless to is "". done is called once, from
-// the saver's goroutine. If the run has ended, saveNow returns an error and done is not called.
+// a goroutine of the saver. If saveNow returns an error, done is not called.
 func (s *saver) saveNow(to string, done func(m *checkpoint.Manifest, err error)) error {
+	if to != "" && s.checkPlace != nil {
+		if err := s.checkPlace(to); err != nil {
+			return err
+		}
+	}
 	r := &saveRequest{to: to, done: done, handed: make(map[string]int)}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -34,6 +37,12 @@ func (s *saver) saveNow(to string, done func(m *checkpoint.Manifest, err error))
 	case <-s.quit:
 		return errRunEnded
 	default:
+	}
+	if to != "" {
+		var err error
+		if r.done, err = s.countSavepoint(done); err != nil {
+			return err
+		}
 	}
 	for queue := range s.running {
 		r.handed[queue], s.forced[queue] = 0, true
@@ -77,8 +86,8 @@ func (s *saver) waitsForNothing() bool {
 	return slices.ContainsFunc(s.requests, func(r *saveRequest) bool { return len(r.handed) == 0 })
 }
 
-// answer calls done of the requests for which all states have been written. It is called in the
-// saver's goroutine after a write of m, or after one that failed.
+// answer calls done of the requests for which all states have been written, or begins their copies. It is
+// called in the saver's goroutine after a write of m, or after one that failed.
 func (s *saver) answer(m *checkpoint.Manifest, err error) {
 	s.mu.Lock()
 	var ready []*saveRequest
@@ -99,21 +108,10 @@ func (s *saver) answer(m *checkpoint.Manifest, err error) {
 	}
 	s.mu.Unlock()
 	for _, r := range ready {
-		if failed := err; failed == nil && r.to != "" {
-			r.done(m, s.copyTo(m, r.to))
+		if err == nil && r.to != "" {
+			s.copyBehind(m, r)
 		} else {
-			r.done(m, failed)
+			r.done(m, err)
 		}
 	}
-}
-
-// copyTo copies a checkpoint to a place of its own.
-func (s *saver) copyTo(m *checkpoint.Manifest, place string) error {
-	ctx, cancel := context.WithCancel(s.context)
-	defer cancel()
-	to, err := s.openPlace(ctx, place, func(error) { cancel() })
-	if err != nil {
-		return fmt.Errorf("savepoint: %w", err)
-	}
-	return errors.Join(checkpoint.Copy(ctx, m, s.store, to), to.Close())
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/engine/checkpoint"
+	"github.com/superstep-ml/superstep/engine/plan"
 )
 
 // answers gathers the results of requests.
@@ -97,6 +98,22 @@ func TestSaveNowFails(t *testing.T) {
 		synctest.Wait()
 		require.NoError(t, a.errs[1])
 		require.Equal(t, map[string]int{"a": 3}, store.steps(t))
+		s.close(endFailed)
+	})
+}
+
+// TestSaveNowRefusesPlaces requires that a place that cannot be used is refused before a state is saved.
+func TestSaveNowRefusesPlaces(t *testing.T) {
+	saving(t, checkpointConfig{every: time.Hour}, func(t *testing.T, s *saver, store *memoryStore) {
+		g := &plan.Graph{Nodes: []plan.Node{{Op: "Write", Sink: true, Attrs: []plan.Attr{{Key: "path", Value: "/out"}}}}}
+		s.checkPlace = func(place string) error { return checkSavepoint(place, g) }
+		var a answers
+		require.False(t, s.Due("a", 1))
+		require.ErrorContains(t, s.saveNow("/out/sp", a.done), "the savepoint /out/sp is inside the output /out: take a directory outside of it")
+		synctest.Wait()
+		require.False(t, s.Due("a", 2), "no state is asked for")
+		require.Empty(t, store.blobs)
+		require.Empty(t, a.errs)
 		s.close(endFailed)
 	})
 }

@@ -60,25 +60,31 @@ type saver struct {
 
 	ending ending // set when quit is closed; 0 before
 
+	copying chan struct{}  // has an element while a checkpoint is copied
+	copies  sync.WaitGroup // copies of checkpoints that wait or are under way
+
+	// checkPlace returns an error if a savepoint cannot be at a place; nil means that any place is accepted.
+	checkPlace func(place string) error
 	// openPlace opens a place for a savepoint.
 	openPlace func(ctx context.Context, place string, fail context.CancelCauseFunc) (checkpoint.Store, error)
 
-	mu       sync.Mutex
-	running  map[string]bool // queues that have done a superstep, here or before this attempt, and not their last
-	requests []*saveRequest
-	forced   map[string]bool             // queues that are due because of a request
-	proved   map[string]bool             // queues that were due at least once
-	waiting  map[stateKey]*task.Saved    // states to be written
-	writing  map[stateKey]*task.Saved    // states that are being written; nil if none are
-	urgent   bool                        // the waiting states are to be written at once
-	last     time.Time                   // when the last write began, or the run
-	saved    map[string]time.Time        // when the last state of a queue was handed over
-	chosen   map[string]intervalFromCost // of queues that were saved, if mtbf is positive
-	dueStep  map[string]int              // last superstep of a queue for which Due returned true, if steps and several decide
-	failing  time.Time                   // when the first of the failed writes began, if the last write failed
-	failure  error                       // of the last write; nil if it did not fail
-	retry    time.Time                   // when to try again
-	backoff  time.Duration
+	mu         sync.Mutex
+	running    map[string]bool // queues that have done a superstep, here or before this attempt, and not their last
+	requests   []*saveRequest
+	savepoints int                         // those that are asked for and not complete
+	forced     map[string]bool             // queues that are due because of a request
+	proved     map[string]bool             // queues that were due at least once
+	waiting    map[stateKey]*task.Saved    // states to be written
+	writing    map[stateKey]*task.Saved    // states that are being written; nil if none are
+	urgent     bool                        // the waiting states are to be written at once
+	last       time.Time                   // when the last write began, or the run
+	saved      map[string]time.Time        // when the last state of a queue was handed over
+	chosen     map[string]intervalFromCost // of queues that were saved, if mtbf is positive
+	dueStep    map[string]int              // last superstep of a queue for which Due returned true, if steps and several decide
+	failing    time.Time                   // when the first of the failed writes began, if the last write failed
+	failure    error                       // of the last write; nil if it did not fail
+	retry      time.Time                   // when to try again
+	backoff    time.Duration
 }
 
 // stateKey identifies a state that waits to be written.
@@ -110,7 +116,7 @@ func (s *saver) start() {
 	s.context, s.cancel = context.WithCancel(context.Background())
 	s.quit, s.ended, s.wake = make(chan struct{}), make(chan struct{}), make(chan struct{}, 1)
 	s.last = time.Now()
-	s.closed = make(chan struct{})
+	s.closed, s.copying = make(chan struct{}), make(chan struct{}, 1)
 	go func() {
 		defer close(s.closed)
 		s.main()
@@ -269,15 +275,7 @@ func (s *saver) takeAll(now time.Time) (states []checkpoint.State) {
 // write writes a checkpoint.
 func (s *saver) write(states []checkpoint.State) {
 	began := time.Now()
-	defer s.failIfLate(began)()
-	defer time.AfterFunc(longWrite, func() { s.log.Warn("a checkpoint takes long to write", "why", s.awaited(began)) }).Stop()
-	var m *checkpoint.Manifest
-	var leftover, err error
-	if s.parts != nil {
-		err = s.parts.Write(s.context, states)
-	} else {
-		m, leftover, err = s.journal.Write(s.context, states)
-	}
+	m, leftover, err := s.put(began, states)
 	select {
 	case <-s.quit:
 		if s.ending != endFailed { // close has ended the write
@@ -296,6 +294,16 @@ func (s *saver) write(states []checkpoint.State) {
 		s.report(checkpointWrite{states: states, began: began, manifest: m, err: err})
 	}
 	s.answer(m, err)
+}
+
+// put stores the states of a checkpoint. What is called afterwards does not count as a part of the write.
+func (s *saver) put(began time.Time, states []checkpoint.State) (m *checkpoint.Manifest, leftover, err error) {
+	defer s.failIfLate(began)()
+	defer time.AfterFunc(longWrite, func() { s.log.Warn("a checkpoint takes long to write", "why", s.awaited(began)) }).Stop()
+	if s.parts != nil {
+		return nil, nil, s.parts.Write(s.context, states)
+	}
+	return s.journal.Write(s.context, states)
 }
 
 // failIfLate ends the run if the write that begins now does not end before --checkpoint-fail-after
@@ -345,7 +353,7 @@ func (s *saver) wrote(began time.Time, err error) {
 		s.failing, s.failure, s.retry, s.backoff = time.Time{}, nil, time.Time{}, 0
 		return
 	}
-	if errors.Is(err, checkpoint.ErrTaken) { // a later attempt has begun, so this one is lost
+	if errors.Is(err, checkpoint.ErrTaken) || errors.Is(err, checkpoint.ErrGone) { // this attempt is lost
 		s.fail(err)
 		return
 	}
@@ -423,19 +431,20 @@ func within(limit time.Duration, done <-chan struct{}) bool {
 // finish does the work of close, in the saver's goroutine.
 func (s *saver) finish() {
 	defer s.answer(nil, errRunEnded)
-	switch s.ending {
-	case endSucceeded:
-		ctx, cancel := context.WithTimeout(context.Background(), removal)
-		defer cancel()
-		if err := s.journal.Remove(ctx); err != nil {
-			s.log.Warn("the checkpoints of the run could not be removed", "error", err)
-		}
-	case endFailed:
+	if s.ending == endFailed {
 		s.mu.Lock()
 		states := s.takeAll(time.Now())
 		s.mu.Unlock()
 		if len(states) > 0 {
 			s.write(states)
+		}
+	}
+	s.awaitCopies()
+	if s.ending == endSucceeded {
+		ctx, cancel := context.WithTimeout(context.Background(), removal)
+		defer cancel()
+		if err := s.journal.Remove(ctx); err != nil {
+			s.log.Warn("the checkpoints of the run could not be removed", "error", err)
 		}
 	}
 	if err := s.store.Close(); err != nil {

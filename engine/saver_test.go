@@ -339,13 +339,18 @@ func TestCheckpointDirs(t *testing.T) {
 
 	output := filepath.Join(dir, "model")
 	graph := &plan.Graph{Nodes: []plan.Node{{Op: "Write", Sink: true, Attrs: []plan.Attr{{Key: "path", Value: output}}}}}
-	require.NoError(t, checkPaths(filepath.Join(dir, "models"), graph))
-	require.NoError(t, checkPaths(dir, graph))
+	require.NoError(t, checkPaths("--checkpoint-dir", filepath.Join(dir, "models"), graph))
+	require.NoError(t, checkPaths("--checkpoint-dir", dir, graph))
 	for _, inside := range []string{output, filepath.Join(output, "checkpoints")} {
-		require.ErrorContains(t, checkPaths(inside, graph), "--checkpoint-dir "+inside+" is inside the output "+output)
+		require.ErrorContains(t, checkPaths("--checkpoint-dir", inside, graph), "--checkpoint-dir "+inside+" is inside the output "+output)
 	}
 	graph.Nodes[0].Sink = false
-	require.ErrorContains(t, checkPaths(output, graph), "--checkpoint-dir "+output+" is inside the input "+output)
+	require.ErrorContains(t, checkPaths("--checkpoint-dir", output, graph), "--checkpoint-dir "+output+" is inside the input "+output)
+
+	graph.Nodes[0].Sink = true
+	require.NoError(t, checkSavepoint(dir, graph))
+	require.NoError(t, checkSavepoint("s3://bucket"+output, graph))
+	require.ErrorContains(t, checkSavepoint(output+"/sp", graph), "the savepoint "+output+"/sp is inside the output "+output)
 }
 
 // TestCheckpointStores requires that a run keeps its checkpoints in a store that the environment

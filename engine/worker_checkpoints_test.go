@@ -81,6 +81,11 @@ func TestWorkerSaves(t *testing.T) {
 			require.Empty(t, saved.Failure)
 			require.Equal(t, 1, saved.Checkpoint.Number)
 		}
+		h.say(wire.ToWorker{Save: &wire.Save{Request: 3, Place: "gs://bucket/savepoint"}})
+		require.Equal(t, `the place "gs://bucket/savepoint" of the savepoint is neither an absolute path nor s3://BUCKET/PREFIX`, next().Saved.Failure)
+		written, err := filepath.Glob(filepath.Join(dir, "checkpoint-*"))
+		require.NoError(t, err)
+		require.Len(t, written, 1, "nothing is written for a savepoint that is refused")
 		found, err := filepath.Glob(filepath.Join(dir, "..", "savepoint", "checkpoint-*"))
 		require.NoError(t, err)
 		require.Len(t, found, 1)
@@ -137,6 +142,43 @@ func TestWorkerTellsOfUnwrittenParts(t *testing.T) {
 		require.Zero(t, told.Failed, "worker 0 counts the failure")
 		h.say(wire.ToWorker{Cancel: &wire.Cancel{Reason: "enough"}})
 		for h.next(&at).Failed == nil {
+		}
+		require.Equal(t, exitFailed, h.end())
+	})
+}
+
+// TestWorkerOfAnEmptiedDirectory requires that a worker whose checkpoints were removed while it runs, but not
+// their directory, asks for another attempt, also in the first attempt, and does not say that one is there.
+func TestWorkerOfAnEmptiedDirectory(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "checkpoints")
+	spec := specOf(t, squares, squaresArgs{N: 4}, 1)
+	spec.Run.Checkpoints = &wire.Checkpoints{Dir: dir}
+	synctest.Test(t, func(t *testing.T) {
+		part := &fakePart{block: map[string]chan struct{}{"run": make(chan struct{})}}
+		environment, _ := fakeEnv(part)
+		h := startWorker(t, environment)
+		at := 0
+		h.say(deployment(spec, 0, 1))
+		require.NotNil(t, h.next(&at).Ready)
+		h.say(prepareWord)
+		require.NotNil(t, h.next(&at).Prepared)
+		h.say(startWord)
+		files, err := os.ReadDir(dir)
+		require.NoError(t, err)
+		require.NotEmpty(t, files)
+		for _, f := range files {
+			require.NoError(t, os.Remove(filepath.Join(dir, f.Name())))
+		}
+		h.say(wire.ToWorker{Save: &wire.Save{Request: 1}})
+		for {
+			m := h.next(&at)
+			if m.Failed == nil {
+				continue
+			}
+			require.Contains(t, m.Failed.Message, "the files of the checkpoints were removed while the job ran")
+			require.True(t, m.Failed.Retry)
+			require.Equal(t, wire.ClusterFailure, m.Failed.Kind)
+			break
 		}
 		require.Equal(t, exitFailed, h.end())
 	})

@@ -88,7 +88,7 @@ func (w *worker) failureOf(err error) *wire.Failure {
 	}
 	f.Message = clipMessage(text)
 	var store *storeError
-	if errors.As(err, &store) && w.job != nil && w.job.deployment.Resume {
+	if errors.As(err, &store) && w.job != nil && w.job.deployment.Resume || storeGone(err) {
 		f.Kind, f.Retry = wire.ClusterFailure, true
 	}
 	f.Retry = f.Retry || f.Kind == wire.ClusterFailure && stalled(err)

@@ -2,8 +2,6 @@ package jobmanager
 
 import (
 	"context"
-	"path/filepath"
-	"strings"
 
 	"google.golang.org/grpc/codes"
 
@@ -14,8 +12,8 @@ import (
 // Savepoint makes a checkpoint of a running job, and copies it to a place of its own. It returns when
 // the copy is complete. If ctx ends before, the savepoint may still be made.
 func (m *Manager) Savepoint(ctx context.Context, req *wire.SavepointRequest) (*wire.SavepointReply, error) {
-	if !filepath.IsAbs(req.Place) && !strings.Contains(req.Place, "://") {
-		return nil, wire.Error(codes.InvalidArgument, "the place %.100q of the savepoint is not an absolute path: the worker that writes it has another working directory", req.Place)
+	if err := wire.CheckPlace(req.Place); err != nil {
+		return nil, wire.Error(codes.InvalidArgument, "%v", err)
 	}
 	info, _, err := m.find(req.Job)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -27,6 +28,9 @@ type Journal struct {
 
 	written   []*Manifest // the checkpoints to keep, the newest last
 	savepoint string      // of the next checkpoint; see Manifest.Savepoint
+
+	mu   sync.Mutex
+	held []*Manifest // further checkpoints to keep; see Hold
 
 	awaited   atomic.Pointer[string] // what gather waits for; nil if it does not
 	unwritten unwrittenParts
@@ -51,6 +55,9 @@ func Open(ctx context.Context, store Store, run Run) (*Journal, error) {
 		n, ok := parseName(name)
 		if !ok {
 			continue
+		}
+		if n.number > maxNumber {
+			return nil, fmt.Errorf("look for checkpoints: %s has the name %s, whose number no run has reached: remove it", store, name)
 		}
 		switch n.kind {
 		case manifestKind:
@@ -159,10 +166,13 @@ func readManifest(ctx context.Context, store Store, number int) (*Manifest, erro
 
 // Write stores a checkpoint with the given states, and with the states of the other queues of the
 // checkpoint before. If other processes have pieces of a state, it waits for them, and fails if PartFailed
-// says that one of them could not write its pieces. Then it removes
-// all older checkpoints except the one before. If it fails, the older checkpoints are still there.
+// says that one of them could not write its pieces. Then it removes all older checkpoints except the one before
+// and those that Hold keeps. If it fails, the older checkpoints are still there.
 // An error in removing old blobs is returned as leftover.
 func (j *Journal) Write(ctx context.Context, states []State) (m *Manifest, leftover, err error) {
+	if err := j.verifyMark(ctx); err != nil {
+		return nil, nil, fmt.Errorf("write a checkpoint to %s: %w", j.store, err)
+	}
 	m = &Manifest{Format: format, Number: j.next, Run: j.run, Written: time.Now().UTC(), Savepoint: j.savepoint}
 	j.next++ // also after a failure, so that no manifest is written twice
 	own := make([][]Blob, len(states))
@@ -190,7 +200,7 @@ func (j *Journal) Write(ctx context.Context, states []State) (m *Manifest, lefto
 	}
 	slices.SortFunc(m.Queues, func(a, b Queue) int { return cmp.Compare(a.Name, b.Name) })
 	if err := j.publish(ctx, m); err != nil {
-		if errors.Is(err, ErrTaken) {
+		if errors.Is(err, ErrTaken) || errors.Is(err, ErrGone) {
 			for _, blobs := range own {
 				j.discard(ctx, blobs)
 			}
@@ -204,12 +214,15 @@ func (j *Journal) Write(ctx context.Context, states []State) (m *Manifest, lefto
 
 // publish writes a manifest. If its number is taken by the last checkpoint of an earlier attempt,
 // which was written after this Journal was opened, it takes the next. If a later attempt has written
-// that checkpoint, it returns ErrTaken.
+// that checkpoint, or has left its mark, it returns ErrTaken.
 func (j *Journal) publish(ctx context.Context, m *Manifest) error {
 	for {
 		data, err := m.encode()
 		if err == nil {
 			err = publish(ctx, j.store, manifestName(m.Number), data)
+		}
+		if errors.Is(err, ErrGone) {
+			return j.whyGone(ctx)
 		}
 		if !errors.Is(err, fs.ErrExist) {
 			return err
@@ -226,7 +239,7 @@ func (j *Journal) publish(ctx context.Context, m *Manifest) error {
 // what other processes of this run have written of later states.
 func (j *Journal) sweep(ctx context.Context) error {
 	keep, newest := make(map[string]bool), make(map[string]int)
-	for _, m := range j.written {
+	for _, m := range j.keeps() {
 		keep[manifestName(m.Number)] = true
 		for _, q := range m.Queues {
 			newest[queueHash(q.Name)] = q.Superstep

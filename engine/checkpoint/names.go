@@ -36,6 +36,10 @@ type blobName struct {
 
 var names = regexp.MustCompile(`^(?:(checkpoint|run)-(\d{8,18})|(part|state)-(\d{8,18})-([0-9a-f]{16})-(\d{1,18})-(\d{1,18}))$`)
 
+// maxNumber is the largest number that is accepted in the names of a store to which a run writes. Its own
+// names have greater numbers, with at most as many digits as parseName accepts.
+const maxNumber = 1_000_000_000_000
+
 // parseName returns the parts of a name. It returns false if no blob of this package has it.
 func parseName(text string) (n blobName, ok bool) {
 	m := names.FindStringSubmatch(text)

@@ -2,6 +2,7 @@ package checkpoint
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"testing"
@@ -66,6 +67,49 @@ func TestOverlappingAttempts(t *testing.T) {
 	require.NoError(t, joined.Close())
 	require.NoFileExists(t, string(path)+"/"+lockName)
 	require.Empty(t, path.blobs(t), "nothing may be left")
+}
+
+// TestEmptiedDirectory requires that an attempt that finds its files removed, and no mark of a later attempt,
+// does not take that for a later attempt, writes nothing more, and that the next attempt can begin. The mark
+// of a later attempt, although it has ended, still ends an earlier one.
+func TestEmptiedDirectory(t *testing.T) {
+	path := inDir(t.TempDir())
+	begin := func(number int) (Store, *Journal, *PartWriter) {
+		store, j := attempt(t, string(path), number)
+		key := fmt.Sprint("attempt ", number)
+		require.NoError(t, j.Announce(t.Context(), key))
+		joined, err := JoinDir(disk.OS(), string(path))
+		require.NoError(t, err)
+		parts, err := Join(t.Context(), joined, j.Generation(), 1, key)
+		require.NoError(t, err)
+		return store, j, parts
+	}
+	old, j, parts := begin(1)
+	write(t, j, state("a", 1, false, []byte("one")))
+	for name := range path.blobs(t) {
+		path.remove(t, name)
+	}
+	path.remove(t, lockName)
+	write := func(want error) {
+		before := path.blobs(t)
+		require.ErrorIs(t, parts.Write(t.Context(), []State{partOf("a", 2, 2, 1, 3)}), want)
+		_, _, err := j.Write(t.Context(), []State{state("a", 2, false, []byte("two"))})
+		require.ErrorIs(t, err, want)
+		require.Equal(t, before, path.blobs(t), "nothing may be left")
+	}
+	write(ErrGone)
+
+	store, _, next := begin(2)
+	require.NoError(t, next.Write(t.Context(), []State{partOf("a", 2, 2, 1, 3)}))
+	write(ErrTaken)
+	require.NoError(t, store.Close())
+	_, third := attempt(t, string(path), 3)
+	require.NoError(t, third.Announce(t.Context(), "attempt 3"))
+	require.Greater(t, third.Generation(), j.Generation())
+	path.remove(t, markName(j.Generation()))
+	path.remove(t, lockName)
+	write(ErrTaken)
+	require.NoError(t, old.Close())
 }
 
 // TestManifestUnderWay requires that a later attempt goes on although the earlier one writes one more

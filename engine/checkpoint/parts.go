@@ -34,6 +34,7 @@ func (j *Journal) Announce(ctx context.Context, key string) error {
 	for {
 		err := publish(ctx, j.store, markName(j.generation), []byte(key))
 		if err == nil {
+			j.key = key
 			return nil
 		}
 		if !errors.Is(err, fs.ErrExist) {
@@ -67,7 +68,6 @@ func (j *Journal) Generation() int { return j.generation }
 type PartWriter struct {
 	pieceWriter
 	process int
-	key     string // content of the mark of the run
 }
 
 // Join returns the PartWriter of a process of a run. generation and key are those of the run's
@@ -81,8 +81,9 @@ func Join(ctx context.Context, store Store, generation, process int, key string)
 	if err != nil || string(data) != key {
 		return nil, fmt.Errorf("%s does not have what worker 0 has just written to it: the checkpoints of several machines need a directory that all of them share, or an S3-compatible store", store)
 	}
-	w := &PartWriter{process: process, key: key}
+	w := &PartWriter{process: process}
 	w.pieceWriter, err = newPieceWriter(store, generation)
+	w.key = key
 	return w, err
 }
 
@@ -103,15 +104,18 @@ func LoadNumber(ctx context.Context, store Store, number int, needed Needed) (*C
 
 // Write stores the pieces of states that are in this process. If a later attempt of the job has
 // removed the mark of the run, Write removes what it has just stored, as nobody else would, and
-// returns ErrTaken.
+// returns ErrTaken. If somebody else has removed it, the error is ErrGone.
 func (w *PartWriter) Write(ctx context.Context, states []State) error {
 	for _, s := range states {
 		list := partList{First: s.First}
+		if err := w.verifyMark(ctx); err != nil {
+			return fmt.Errorf("write a checkpoint of queue %q after superstep %d to %s: %w", s.Queue, s.Superstep, w.store, err)
+		}
 		var err error
 		if list.Blobs, err = w.put(ctx, s); err != nil {
 			return err
 		}
-		if err = w.verifyMark(ctx); errors.Is(err, ErrTaken) {
+		if err = w.verifyMark(ctx); errors.Is(err, ErrTaken) || errors.Is(err, ErrGone) {
 			w.discard(ctx, list.Blobs)
 		}
 		var data []byte
@@ -128,13 +132,39 @@ func (w *PartWriter) Write(ctx context.Context, states []State) error {
 	return nil
 }
 
-// verifyMark returns ErrTaken if the mark of the run is gone.
-func (w *PartWriter) verifyMark(ctx context.Context) error {
-	_, err := w.store.Get(ctx, markName(w.generation), int64(len(w.key)))
-	if errors.Is(err, fs.ErrNotExist) {
+// maxMark is the largest size in bytes of a mark.
+const maxMark = 4 << 10
+
+// verifyMark returns ErrTaken or ErrGone if the run has written a mark and it is gone. After that, a later
+// attempt may have a mark of the same number.
+func (w *pieceWriter) verifyMark(ctx context.Context) error {
+	if w.key == "" {
+		return nil
+	}
+	data, err := w.store.Get(ctx, markName(w.generation), maxMark)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return w.whyGone(ctx)
+	case err == nil && string(data) != w.key:
 		return ErrTaken
 	}
 	return err
+}
+
+// whyGone returns ErrTaken if the store has the mark of a later attempt, and ErrGone otherwise. It is called
+// when what says that this attempt has the store is gone. A later attempt writes its mark before it removes
+// that of an earlier one.
+func (w *pieceWriter) whyGone(ctx context.Context) error {
+	names, err := w.store.List(ctx)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if n, ok := parseName(name); ok && n.kind == runKind && n.number > w.generation {
+			return ErrTaken
+		}
+	}
+	return ErrGone
 }
 
 // Awaited says for what Write waits in other processes; "" if it does not. It may be called from any

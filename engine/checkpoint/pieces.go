@@ -27,6 +27,7 @@ type State struct {
 type pieceWriter struct {
 	store      Store
 	generation int
+	key        string // content of the mark of the run; "" if it has none
 	encoder    *zstd.Encoder
 }
 
@@ -57,8 +58,12 @@ func (w *pieceWriter) put(ctx context.Context, s State) (blobs []Blob, err error
 	return blobs, nil
 }
 
-// discard removes blobs that no manifest names, as far as that is possible.
+// discard removes blobs that no manifest names, as far as that is possible. It leaves them if another attempt
+// has a mark of the same number, which may have written blobs of the same names.
 func (w *pieceWriter) discard(ctx context.Context, blobs []Blob) {
+	if there, err := w.store.Get(ctx, markName(w.generation), maxMark); w.key != "" && err == nil && string(there) != w.key {
+		return
+	}
 	for _, b := range blobs {
 		_ = w.store.Delete(ctx, b.Name)
 	}

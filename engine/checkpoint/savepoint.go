@@ -8,6 +8,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"time"
 )
 
 // A savepoint is a checkpoint that was copied to a place of its own, where no run removes it. A run
@@ -66,7 +67,11 @@ func (s *Stages) difference(now *Stages) string {
 	return ""
 }
 
-// Copy copies a checkpoint to another store, in which there must be none.
+// cleanUp is the time for the removal of what a copy that failed has written.
+const cleanUp = 5 * time.Second
+
+// Copy copies a checkpoint to another store, in which there must be none. If it fails, it removes what it has
+// written.
 func Copy(ctx context.Context, m *Manifest, from, to Store) error {
 	at := func(err error) error {
 		return fmt.Errorf("copy checkpoint %d from %s to %s: %w", m.Number, from, to, err)
@@ -80,26 +85,49 @@ func Copy(ctx context.Context, m *Manifest, from, to Store) error {
 			return at(fmt.Errorf("there is %s already: give each savepoint a place of its own", name))
 		}
 	}
+	if written, err := copyBlobs(ctx, m, from, to); err != nil {
+		return at(errors.Join(err, removeAll(ctx, to, written)))
+	}
+	return nil
+}
+
+// copyBlobs copies the blobs of a checkpoint and then writes its manifest. It returns the names of all that it
+// has begun to write, in order.
+func copyBlobs(ctx context.Context, m *Manifest, from, to Store) (written []string, err error) {
 	for _, q := range m.Queues {
 		for _, b := range q.Blobs {
+			if ctx.Err() != nil { // directories do not obey it
+				return written, context.Cause(ctx)
+			}
 			data, err := from.Get(ctx, b.Name, b.Size)
 			if err == nil {
 				err = b.verify(data)
 			}
 			if err == nil {
+				written = append(written, b.Name)
 				err = to.Put(ctx, b.Name, data)
 			}
 			if err != nil {
-				return at(fmt.Errorf("%s: %w", b.Name, err))
+				return written, fmt.Errorf("%s: %w", b.Name, err)
 			}
 		}
 	}
 	data, err := m.encode()
 	if err == nil {
+		written = append(written, manifestName(m.Number))
 		err = to.Put(ctx, manifestName(m.Number), data)
 	}
-	if err != nil {
-		return at(err)
+	return written, err
+}
+
+// removeAll removes blobs, the last first, although ctx may have ended.
+func removeAll(ctx context.Context, store Store, names []string) error {
+	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), cleanUp, fmt.Errorf("there was no answer within %v", cleanUp))
+	defer cancel()
+	for _, name := range slices.Backward(names) {
+		if err := store.Delete(ctx, name); err != nil {
+			return fmt.Errorf("what was written could not be removed: %w", err)
+		}
 	}
 	return nil
 }

@@ -20,8 +20,8 @@ type Store interface {
 	// Put stores a blob durably. A reader gets the whole blob or none. data is not kept.
 	Put(ctx context.Context, name string, data []byte) error
 	// Publish stores a blob like Put, unless there is a blob of that name, or another run has taken
-	// over the store. Then the error matches fs.ErrExist or ErrTaken. It may fail because of itself,
-	// if a request was sent twice.
+	// over the store, or what says that this run has it was removed. Then the error matches fs.ErrExist,
+	// ErrTaken or ErrGone. It may fail because of itself, if a request was sent twice.
 	Publish(ctx context.Context, name string, data []byte) error
 	// Get returns a blob. If there is no blob of that name, the error matches fs.ErrNotExist. If the
 	// blob has more than most bytes, or is known to be damaged, the error has a method Damaged() bool
@@ -39,6 +39,11 @@ type Store interface {
 
 // ErrTaken is the error of a Store that a later attempt of the same job has taken over.
 var ErrTaken = errors.New("a later attempt of the job writes its checkpoints there now")
+
+// ErrGone is the error if the files that say whose a Store is were removed, and no later attempt of the job
+// is found there. Either somebody has removed them, or a later attempt has ended and removed what was there.
+// So nothing more may be written, but another attempt of the job can begin.
+var ErrGone = errors.New("the files of the checkpoints were removed while the job ran")
 
 // dir is a Store whose blobs are files of a directory.
 type dir struct {
@@ -86,8 +91,12 @@ func OpenDirOf(on disk.FS, path, job string, attempt int) (Store, error) {
 	return d, nil
 }
 
-// taken returns ErrTaken for the error of a lock that was taken over, and other errors as they are.
+// taken returns ErrTaken for the error of a lock that was taken over, ErrGone for that of one that was removed,
+// and other errors as they are.
 func taken(err error) error {
+	if errors.Is(err, filelock.ErrGone) {
+		return ErrGone
+	}
 	if errors.Is(err, filelock.ErrTaken) {
 		return ErrTaken
 	}

@@ -31,6 +31,15 @@ func (o Owner) String() string {
 // ErrTaken is the error if a later attempt of the same job has taken the lock over.
 var ErrTaken = errors.New("a later attempt of the job has taken over")
 
+// ErrGone is the error if the lock file has been removed. A later attempt may have taken the lock over and
+// released it since, so the error matches ErrTaken too.
+var ErrGone error = goneError{}
+
+type goneError struct{}
+
+func (goneError) Error() string        { return "the lock file was removed while it was in use" }
+func (goneError) Is(target error) bool { return target == ErrTaken }
+
 // turnTime bounds how long a process waits for its turn. Turns take as long as the functions that
 // are passed to Do.
 const turnTime = 10 * time.Second
@@ -133,7 +142,7 @@ func (l *Lock) Do(f func() error) error {
 	})
 }
 
-// Check returns ErrTaken if the lock has been taken over. It may be taken over right afterwards.
+// Check returns ErrTaken if the lock has been taken over, and ErrGone if the lock file is gone. It may be taken over right afterwards.
 func (l *Lock) Check() error {
 	if l.owner == (Owner{}) {
 		return nil
@@ -143,7 +152,10 @@ func (l *Lock) Check() error {
 		return err
 	}
 	there, err := os.Stat(l.path)
-	if errors.Is(err, os.ErrNotExist) || err == nil && !os.SameFile(mine, there) {
+	if errors.Is(err, os.ErrNotExist) {
+		return ErrGone
+	}
+	if err == nil && !os.SameFile(mine, there) {
 		return ErrTaken
 	}
 	if err != nil {

@@ -87,6 +87,24 @@ func TestTakeFromTheDead(t *testing.T) {
 	require.ErrorContains(t, err, "the lock cannot be held")
 }
 
+// TestRemovedLock requires that a lock whose file was removed is lost, and that this is told apart from a lock
+// that another attempt has.
+func TestRemovedLock(t *testing.T) {
+	path, turn := files(t)
+	first, err := Take(path, turn, Owner{"job", 1})
+	require.NoError(t, err)
+	require.NoError(t, os.Remove(path))
+	require.ErrorIs(t, first.Do(nothing), ErrGone)
+	require.ErrorIs(t, first.Check(), ErrTaken)
+	next, err := Take(path, turn, Owner{"job", 2})
+	require.NoError(t, err)
+	require.NotErrorIs(t, first.Check(), ErrGone)
+	require.ErrorIs(t, first.Check(), ErrTaken)
+	require.NoError(t, first.Release(os.Remove))
+	require.NoError(t, next.Release(os.Remove))
+	require.Empty(t, names(t, path))
+}
+
 // TestDoIsNotDisturbed requires that a lock is not taken over while a function runs within Do.
 func TestDoIsNotDisturbed(t *testing.T) {
 	path, turn := files(t)

@@ -59,6 +59,21 @@ type SavepointRequest struct {
 	Place string `msgpack:"place"`
 }
 
+// CheckPlace returns an error if place is no place for a savepoint: neither an absolute path nor a place in an
+// S3-compatible store.
+func CheckPlace(place string) error {
+	scheme, rest, remote := strings.Cut(place, "://")
+	switch {
+	case place == "":
+		return errors.New("the place of the savepoint is empty: give an absolute path or s3://BUCKET/PREFIX")
+	case remote && (scheme != "s3" || strings.Trim(rest, "/") == ""):
+		return fmt.Errorf("the place %.100q of the savepoint is neither an absolute path nor s3://BUCKET/PREFIX", place)
+	case !remote && !filepath.IsAbs(place):
+		return fmt.Errorf("the place %.100q of the savepoint is not an absolute path: the worker that writes it has another working directory", place)
+	}
+	return nil
+}
+
 // SavepointReply says which checkpoint was copied. It is sent when the copy is complete.
 type SavepointReply struct {
 	Job        JobID  `msgpack:"job"`

@@ -28,6 +28,7 @@ type move struct {
 	by    time.Duration // counted time at which the job leaves in any case; 0 if there is none
 	to    int           // number of subtasks that the next attempt is to have; 0 if the job only leaves
 	again time.Duration // counted time at which the job is asked once more for its state; 0 if it is not
+	waits bool          // the job is asked once more when no client waits for a savepoint
 }
 
 // drained makes the jobs on the task managers of a name leave them.
@@ -64,11 +65,13 @@ func (c *Core) askToLeave(j *job, cause string, by time.Duration) {
 	if j.move != nil {
 		m.again = j.move.again
 	}
-	asked := j.move != nil
+	asked, waits := j.move != nil, j.move != nil && j.move.waits
 	j.move = m
 	switch {
 	case j.info.State == wire.JobDeploying: // nothing is lost
 		c.moveAway(j)
+	case waits: // which a job that leaves does not
+		c.askSave(j, wire.Save{}, 0)
 	case asked:
 		c.hurry(j)
 	case c.canGoOn(j):

@@ -141,7 +141,9 @@ func (c *Core) repeatSaves(w *worker) {
 	}
 }
 
-// saved processes the answer of a worker to a request for a checkpoint.
+// saved processes the answer of a worker to a request for a checkpoint. The end of an attempt whose job gets
+// another number of slots can wait for the answer to a client, which may take as long as the copy of a
+// savepoint, and after which the job is asked for its state again.
 func (c *Core) saved(w *worker, a *wire.Saved) {
 	j := w.job
 	i := slices.IndexFunc(j.saving, func(s save) bool { return s.Request == a.Request })
@@ -150,15 +152,19 @@ func (c *Core) saved(w *worker, a *wire.Saved) {
 	}
 	s := j.saving[i]
 	j.saving = slices.Delete(j.saving, i, i+1)
-	if s.client == 0 && j.move != nil && j.move.to > 0 && slices.ContainsFunc(j.saving, func(o save) bool { return o.client > 0 }) {
-		c.askSave(j, wire.Save{}, 0) // the end of the attempt can wait for the answer to the client
-		return
-	}
-	if s.client == 0 {
+	clientWaits := slices.ContainsFunc(j.saving, func(o save) bool { return o.client > 0 })
+	switch m := j.move; {
+	case s.client > 0:
+		c.emit(SaveAnswered{Request: s.client, Saved: *a})
+		if m != nil && m.waits && !clientWaits {
+			m.waits = false
+			c.askSave(j, wire.Save{}, 0)
+		}
+	case m != nil && m.to > 0 && clientWaits:
+		m.waits = true
+	default:
 		c.movable(j, a.Failure != "", a.Checkpoint.Beyond(j.info.Origin))
-		return
 	}
-	c.emit(SaveAnswered{Request: s.client, Saved: *a})
 }
 
 // dropSaves answers the requests for checkpoints of an attempt that has ended.

@@ -219,6 +219,8 @@ var requests = []struct {
 	{"POST", "/api/v1/jobs/{id}/scale", "/api/v1/jobs/nope/scale", `{"parallelism":"4"}`, nil, 404},
 	{"POST", "/api/v1/jobs/{id}/savepoint", "/api/v1/jobs/run/savepoint", `{"place":"/shared/x"}`, nil, 200},
 	{"POST", "/api/v1/jobs/{id}/savepoint", "/api/v1/jobs/run/savepoint", `{"place":"x"}`, nil, 400},
+	{"POST", "/api/v1/jobs/{id}/savepoint", "/api/v1/jobs/run/savepoint", `{"place":"gs://b/x"}`, nil, 400},
+	{"POST", "/api/v1/jobs/{id}/savepoint", "/api/v1/jobs/run/savepoint", `{"place":""}`, nil, 400},
 	{"POST", "/api/v1/jobs/{id}/savepoint", "/api/v1/jobs/new/savepoint", `{"place":"s3://b/x"}`, nil, 409},
 	{"POST", "/api/v1/jobs/{id}/savepoint", "/api/v1/jobs/nope/savepoint", `{"place":"/x"}`, nil, 404},
 	{"GET", "/api/v1/jobs", "/api/v1/jobs", "", nil, 200},

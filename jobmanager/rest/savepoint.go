@@ -2,8 +2,6 @@ package rest
 
 import (
 	"net/http"
-	"path/filepath"
-	"strings"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -49,8 +47,8 @@ func (s *Server) savepoint(w http.ResponseWriter, r *http.Request) error {
 	if err := readJSON(r, &body); err != nil {
 		return err
 	}
-	if !filepath.IsAbs(body.Place) && !strings.Contains(body.Place, "://") {
-		return badRequest("give a path that begins at the root, or s3://BUCKET/PREFIX", "place %q is not an absolute path", clip(body.Place))
+	if err := wire.CheckPlace(body.Place); err != nil {
+		return badRequest("give a path that begins at the root, or s3://BUCKET/PREFIX", "%v", err)
 	}
 	reply, err := s.config.Manager.Savepoint(r.Context(), &wire.SavepointRequest{Job: wire.JobID(r.PathValue("id")), Place: body.Place})
 	if err != nil {

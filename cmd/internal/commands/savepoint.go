@@ -22,11 +22,14 @@ type savepointCommand struct {
 // Run makes the savepoint, and prints what it has.
 func (c *savepointCommand) Run(ctx context.Context, s *Streams) error {
 	place := c.Place
-	if !strings.Contains(place, "://") {
+	if place != "" && !strings.Contains(place, "://") {
 		var err error
 		if place, err = filepath.Abs(place); err != nil {
 			return err
 		}
+	}
+	if err := wire.CheckPlace(place); err != nil {
+		return UsageError{err}
 	}
 	return c.with(ctx, s, func(ctx context.Context, jm jobManager) error {
 		reply, err := jm.Savepoint(ctx, &wire.SavepointRequest{Job: wire.JobID(c.Job), Place: place})

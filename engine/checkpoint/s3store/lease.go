@@ -204,11 +204,20 @@ func (l *lease) hold(ctx context.Context) error {
 }
 
 // lostError is the error of a lease that another run has taken.
-type lostError struct{ error }
+type lostError struct {
+	error
+	gone bool
+}
+
+// Is reports whether target is ErrGone and the lease was removed.
+func (e *lostError) Is(target error) bool { return e.gone && target == ErrGone }
+
+// ErrGone is matched by the error with which Config.Fail is called if the lease was removed and no other run
+// has the place. Either somebody has removed the objects there, or another run has ended since.
+var ErrGone = errors.New("the objects of the checkpoints were removed while the run went on")
 
 // lose notes that the lease is lost for good, and ends the run.
-func (l *lease) lose(format string, a ...any) error {
-	err := &lostError{fmt.Errorf(format, a...)}
+func (l *lease) lose(err *lostError) error {
 	l.mu.Lock()
 	l.lost = err
 	l.mu.Unlock()
@@ -237,7 +246,8 @@ func (l *lease) renew(ctx context.Context) error {
 	// The answer to an earlier request may have been lost, or another run has the lease.
 	o, err := l.bucket.get(ctx, l.key, mostLease)
 	if errors.Is(err, fs.ErrNotExist) {
-		return l.lose("the object %s of this run is gone from %s: another run has taken over the place and has ended, or somebody has removed its objects; this run stops writing checkpoints", l.key, l.bucket)
+		err := fmt.Errorf("the object %s of this run is gone from %s: another run has taken over the place and has ended, or somebody has removed its objects; this run stops writing checkpoints", l.key, l.bucket)
+		return l.lose(&lostError{err, true})
 	}
 	if err != nil {
 		return err
@@ -247,8 +257,9 @@ func (l *lease) renew(ctx context.Context) error {
 		l.etag = o.etag
 		return l.write(ctx, condition{etag: l.etag})
 	}
-	return l.lose("another run, process %d on %s, has taken over the checkpoints at %s in %s, as this run had not renewed its lease for %v; this run stops writing them",
+	err = fmt.Errorf("another run, process %d on %s, has taken over the checkpoints at %s in %s, as this run had not renewed its lease for %v; this run stops writing them",
 		other.Process, cmp.Or(other.Host, "an unknown machine"), l.key, l.bucket, leaseTime)
+	return l.lose(&lostError{err, false})
 }
 
 // giveBack ends the renewals and removes the lease, unless it is lost.

@@ -200,6 +200,7 @@ func TestLeaseIsTaken(t *testing.T) {
 		a.gate.down.Store(false)
 		for _, err := range []error{a.Put(t.Context(), "x", []byte("c")), a.Delete(t.Context(), "x"), a.failed()} {
 			require.ErrorContains(t, err, "has taken over the checkpoints at runs/a/")
+			require.NotErrorIs(t, err, ErrGone)
 			require.ErrorContains(t, err, "as this run had not renewed its lease for 1m0s; this run stops writing them")
 		}
 		require.NoError(t, a.Close())
@@ -224,6 +225,7 @@ func TestLeaseIsTakenWhileNothingIsWritten(t *testing.T) {
 		server.SetObject("runs/a/"+leaseName, nil)
 		time.Sleep(2 * renewal)
 		require.ErrorContains(t, b.failed(), "is gone from bucket bucket at http://s3.test")
+		require.ErrorIs(t, b.failed(), ErrGone)
 		require.NoError(t, b.Close())
 		require.Empty(t, server.Objects())
 	})
