@@ -129,7 +129,7 @@ func TestElasticInMemory(t *testing.T) {
 	require.Zero(t, got.Code, got.Stderr)
 	got = m.client("drain", "tm1")
 	require.Zero(t, got.Code, got.Stderr)
-	says(t, got.Stdout, id+" leave: they are saved")
+	says(t, got.Stdout, id+" leaves: it is saved and then goes on elsewhere")
 	runsWith(2, 4)
 
 	require.NoError(t, os.Remove(slow))
