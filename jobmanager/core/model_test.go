@@ -97,6 +97,7 @@ type world struct {
 	goesOn    map[wire.JobID]bool // jobs whose attempt was ended so that they go on with other slots
 
 	resolves map[wire.WorkerRef]bool        // workers that were deployed to resolve a graph
+	takers   map[wire.WorkerRef]bool        // workers that only take rows for the next attempt
 	computed map[wire.JobID]bool            // jobs that have been committing
 	cordoned map[string]bool                // names of task managers
 	drained  map[string]wire.Cordon         // names of those of them that are drained
@@ -119,7 +120,7 @@ func newWorld(t *rapid.T) *world {
 		owner: map[wire.WorkerRef]*manager{}, slots: map[wire.WorkerRef]int{}, said: map[wire.WorkerRef]map[workerEvent]bool{},
 		heard: map[wire.WorkerRef]time.Duration{}, gone: map[wire.WorkerRef]bool{}, commits: map[wire.WorkerRef]bool{}, prepares: map[wire.WorkerRef]bool{}, resumed: map[wire.JobID]int{}, restart: map[wire.JobID]wire.Restart{},
 		priority: map[wire.JobID]int{}, submitted: map[wire.JobID]time.Duration{}, goesOn: map[wire.JobID]bool{},
-		resolves: map[wire.WorkerRef]bool{}, computed: map[wire.JobID]bool{},
+		resolves: map[wire.WorkerRef]bool{}, takers: map[wire.WorkerRef]bool{}, computed: map[wire.JobID]bool{},
 		cordoned: map[string]bool{}, drained: map[string]wire.Cordon{}, leaves: map[*taskManager]time.Duration{}, avoids: newReference(), awaited: map[int]bool{},
 	}
 	for i := range 3 {
@@ -302,7 +303,7 @@ func (w *world) deliver(t require.TestingT, e Send) {
 			m.takes(d)
 		}
 		w.refs = append(w.refs, d.WorkerRef)
-		w.resolves[d.WorkerRef] = d.Mode == wire.ResolveMode
+		w.resolves[d.WorkerRef], w.takers[d.WorkerRef] = d.Mode == wire.ResolveMode, d.Holds > 0
 		w.owner[d.WorkerRef] = m
 		w.slots[d.WorkerRef] = d.Slots[d.Worker].Hi - d.Slots[d.Worker].Lo
 		w.said[d.WorkerRef] = map[workerEvent]bool{}
@@ -330,7 +331,7 @@ func (w *world) deliver(t require.TestingT, e Send) {
 			w.prepares[c.WorkerRef] = true
 		case c.Start != nil:
 			for _, ref := range w.refs {
-				if ref.Job == c.Job && ref.Attempt == c.Attempt {
+				if ref.Job == c.Job && ref.Attempt == c.Attempt && !w.takers[ref] {
 					require.True(t, w.said[ref][saidReady], "worker %s must be ready before the job is started", ref)
 				}
 			}
