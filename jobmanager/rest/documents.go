@@ -114,6 +114,13 @@ type Placed struct {
 type Progress struct {
 	Vertices []Counts         `json:"vertices" doc:"by vertex of the plan"`
 	Queues   []QueueSuperstep `json:"queues" doc:"by queue of the plan"`
+	Uncopied []Uncopied       `json:"uncopied,omitempty" doc:"queues whose states could not be copied, so that another attempt would begin them at superstep 1"`
+}
+
+// Uncopied says why the state of a queue could not be copied.
+type Uncopied struct {
+	Queue string `json:"queue"`
+	Why   string `json:"why"`
 }
 
 // Counts is the progress of a vertex: the sums over its subtasks.
@@ -304,6 +311,9 @@ func progressOf(p *wire.Progress) *Progress {
 	}
 	for i, q := range p.Queues {
 		out.Queues[i] = QueueSuperstep{Superstep: q.Superstep, Ended: q.Ended, Values: valuesOf(q.Values), Compute: Number(q.Compute), Communicate: Number(q.Communicate)}
+	}
+	for _, u := range p.Uncopied {
+		out.Uncopied = append(out.Uncopied, Uncopied(u))
 	}
 	return out
 }

@@ -40,7 +40,7 @@ func TestJobAsADocument(t *testing.T) {
 	require.JSONEq(t, `{"id":"run-1","name":"kmeans","state":"running","parallelism":2,"slots":2,"shards":8,"seed":18446744073709551615,"attempt":1,"fingerprint":"f",
 		"submitted":"2026-01-02T15:04:05Z","started":"2026-01-02T15:04:05Z","workers":[{"task_manager":"tm","lo":0,"hi":2}],
 		"progress":{"vertices":[{"rows":10,"shards_done":3}],"queues":[{"superstep":7,"ended":false,"compute_seconds":1.5,"communicate_seconds":0.5,
-			"values":[{"name":"inertia","value":"NaN"},{"name":"moved","value":0.5}]}]}}`, s.ask("GET /api/v1/jobs/run", "").body)
+			"values":[{"name":"inertia","value":"NaN"},{"name":"moved","value":0.5}]}],"uncopied":[{"queue":"train","why":"it holds a channel"}]}}`, s.ask("GET /api/v1/jobs/run", "").body)
 	require.JSONEq(t, `[{"id":0,"name":"ReadCSV -> scale","operators":["ReadCSV","scale"],"parallelism":2,"slot_group":"default","rows":10,"shards_done":3,"shards":8}]`,
 		s.ask("GET /api/v1/jobs/run/vertices", "").body)
 	require.JSONEq(t, `[{"name":"train","superstep":7,"max_supersteps":20,"has_criterion":true,"ended":false,"compute_seconds":1.5,"communicate_seconds":0.5,

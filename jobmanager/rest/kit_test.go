@@ -270,6 +270,7 @@ func progress() *wire.Progress {
 	return &wire.Progress{
 		Vertices: []wire.VertexProgress{{Rows: 10, ShardsDone: 3}},
 		Queues:   []wire.QueueProgress{{Superstep: 7, Values: []wire.ReportedValue{{Name: "inertia", Value: math.NaN()}, {Name: "moved", Value: 0.5}}, Compute: 1.5, Communicate: 0.5}},
+		Uncopied: []wire.Uncopied{{Queue: "train", Why: "it holds a channel"}},
 	}
 }
 
