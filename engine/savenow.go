@@ -10,7 +10,8 @@ import (
 )
 
 // saveRequest is a request for a checkpoint now. Each queue that runs is saved after its current
-// superstep, or its first one if it continues from a saved state and has not begun yet. The request is done when a checkpoint with all of these states is written.
+// superstep, or its first one if it continues from a saved state and has not begun yet. The request is done
+// when a checkpoint with all of these states is written.
 type saveRequest struct {
 	to   string // place to which the checkpoint is copied; "" if it is not
 	done func(m *checkpoint.Manifest, err error)
